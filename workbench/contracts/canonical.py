@@ -1,0 +1,122 @@
+"""Canonical bytes, digests and derived identities.
+
+RFC 8785 (JSON Canonicalization Scheme) with three restrictions, so that every reader rebuilds the
+same bytes: integers lie within +-(2**53 - 1) (larger ones are decimal strings), floats are finite
+(others are written as ``{"nonfinite": "nan" | "inf" | "-inf"}``), and keys are strings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import rfc8785
+
+from .errors import CanonicalError
+
+MAX_SAFE_INTEGER = 2**53 - 1
+NONFINITE = "nonfinite"
+UID_NAMESPACE = uuid.UUID("6f0a7a52-3f0e-5d0c-9a53-0b7a1f6f5e11")
+
+
+def _check(value: Any, path: str) -> None:
+    if value is None or isinstance(value, bool | str):
+        return
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise CanonicalError(f"{path}: got {value}, expected an integer within 2**53 - 1 or a decimal string")
+        return
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise CanonicalError(f'{path}: got {value}, expected a finite number or {{"nonfinite": ...}}')
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise CanonicalError(f"{path}: got key {key!r}, expected a string key")
+            _check(item, f"{path}.{key}")
+        return
+    if isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            _check(item, f"{path}[{position}]")
+        return
+    raise CanonicalError(f"{path}: got {type(value).__name__}, expected null, bool, number, string, list or object")
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """RFC 8785 bytes of ``value``. Raises ``CanonicalError`` naming the path of what has none."""
+    _check(value, "$")
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise CanonicalError(f"$: {error}, expected text that UTF-8 can carry") from error
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise CanonicalError(f"{key}: got the key twice, expected it once")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(text: str) -> Any:
+    raise CanonicalError(f'$: got {text}, expected a finite number or {{"nonfinite": ...}}')
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Strict JSON: UTF-8, no duplicate keys, no NaN or Infinity. Raises ``CanonicalError``."""
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CanonicalError(f"$: {error}, expected UTF-8 JSON") from error
+
+
+def parse_canonical(data: bytes) -> Any:
+    """Parse bytes that must already be canonical; raises ``CanonicalError`` where they are not."""
+    value = parse_json(data)
+    if canonical_bytes(value) != data:
+        raise CanonicalError("$: got JSON that is not in canonical form, expected RFC 8785 bytes")
+    return value
+
+
+def sha256_hex(data: bytes) -> str:
+    """SHA-256 as 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical bytes of ``value``."""
+    return sha256_hex(canonical_bytes(value))
+
+
+def encode_float(value: float | None) -> float | dict[str, str] | None:
+    """A float as canonical JSON carries it; ``None`` stays ``None`` (not measured)."""
+    if value is None or math.isfinite(value):
+        return value
+    return {NONFINITE: "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")}
+
+
+def decode_float(value: Any) -> float | None:
+    """The inverse of ``encode_float``."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        if set(value) != {NONFINITE} or value[NONFINITE] not in ("nan", "inf", "-inf"):
+            raise CanonicalError(f'$: got {value!r}, expected {{"nonfinite": "nan" | "inf" | "-inf"}}')
+        return float(value[NONFINITE])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CanonicalError(f"$: got {value!r}, expected a number")
+    return float(value)
+
+
+def derive_uid(parent: uuid.UUID | str | None, natural_key: str) -> uuid.UUID:
+    """UUIDv5 of (parent uid, natural key): the same content has the same uid in every database."""
+    namespace = UID_NAMESPACE if parent is None else uuid.UUID(str(parent))
+    return uuid.uuid5(namespace, natural_key)

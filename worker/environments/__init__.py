@@ -1,0 +1,1 @@
+"""Environments: one interface (``base``), a registry, and the bundled ones. No torch, no Django."""

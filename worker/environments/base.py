@@ -1,0 +1,156 @@
+"""The environment interface: reset, step, snapshot, fork, replay, state hash, tasks.
+
+An environment also supplies the demonstrations and the text that an embedded policy is warm-started
+on, its reward and its success definition. Pure Python and deterministic: no clock, no global random
+state, no network. A backend that breaks raises ``EnvironmentFault``; a policy's mistake never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from workbench.contracts.canonical import derive_uid, digest
+from workbench.contracts.records import RewardRecord, TurnRecord
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool of the action grammar. ``parameters``: JSON Schema object (used for strict parsing and chat templates)."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem. Identity = hash of prompt, initial state, hidden reference and allowed actions."""
+
+    key: str  # natural key within its task set
+    split: str  # train | validation | test | out_of_distribution | anchor
+    family: str
+    prompt: str
+    initial_state: dict[str, Any]
+    hidden: dict[str, Any]  # reference; never part of any prompt or Observation by itself
+    tools: tuple[str, ...]
+
+    def identity(self) -> str:
+        """``task_sha256``: what makes this task this task (not its key, not its split)."""
+        return digest(
+            {"prompt": self.prompt, "initial_state": self.initial_state, "hidden": self.hidden, "tools": list(self.tools)}
+        )
+
+    def uid(self, task_set: str) -> str:
+        """Uid under a task set (its environment id and version)."""
+        return str(derive_uid(None, f"task:{task_set}:{self.identity()}"))
+
+
+@dataclass(frozen=True)
+class ToolAction:
+    """A parsed call: legal tool, arguments that satisfy its schema."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FinishAction:
+    """The final answer with what it cites."""
+
+    answer: str
+    citations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Result of an executed call, as the policy sees it. ``status``: ok | error | timeout."""
+
+    status: str
+    text: str
+    retryable: bool | None = None  # None where status is ok
+    is_productive: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DemonstrationTurn:
+    """One scripted decision: what the policy writes (think and action text), then the Observation text."""
+
+    think: str
+    action: str
+    observation: str | None
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One scripted episode for the warm start. ``coverage`` names the states that it visits."""
+
+    prompt: str
+    turns: tuple[DemonstrationTurn, ...]
+    coverage: tuple[str, ...]
+
+
+@runtime_checkable
+class Session(Protocol):
+    """One running episode. Pure state: equal action sequences give equal state hashes."""
+
+    def step(self, action: ToolAction) -> Observation: ...
+
+    def finish(self, action: FinishAction) -> None: ...
+
+    def state_hash(self) -> str: ...
+
+    def snapshot(self) -> bytes:
+        """Canonical JSON bytes of the state."""
+        ...
+
+    def fork(self) -> Session: ...
+
+
+class Environment(Protocol):
+    """One class, registered under an id; see ``worker.environments.registry``."""
+
+    id: str
+    version: str
+
+    def __init__(self, config: dict[str, Any]) -> None: ...
+
+    def tasks(self) -> Sequence[Task]: ...
+
+    def instructions(self) -> str:
+        """System text shared by every task and every arm (recovery instruction included)."""
+        ...
+
+    def tools(self) -> Sequence[ToolSpec]: ...
+
+    def reset(self, task: Task) -> Session: ...
+
+    def restore(self, task: Task, snapshot: bytes) -> Session: ...
+
+    def replay(self, task: Task, actions: Sequence[ToolAction]) -> Session: ...
+
+    def injected_failure(self, action: ToolAction, calls_left: int) -> Observation:
+        """The policy-visible retryable timeout of the failure schedule; the backend is not called."""
+        ...
+
+    def reward(self, task: Task, turns: Sequence[TurnRecord], terminal: str) -> RewardRecord:
+        """Reward of a finished episode from its recorded turns alone, so that anyone can recompute it."""
+        ...
+
+    def success(self, task: Task, turns: Sequence[TurnRecord], terminal: str) -> bool: ...
+
+    def success_definition(self) -> str:
+        """Definition id, version included (``evidence_search.success/1``)."""
+        ...
+
+    def is_premature(self, task: Task, turns: Sequence[TurnRecord]) -> bool:
+        """Finished with insufficient evidence: a cited or needed document was not retrieved."""
+        ...
+
+    def demonstrations(self, seed: int) -> Iterator[Demonstration]: ...
+
+    def state_label(self, session: Session) -> str:
+        """Coarse name of a state, for coverage of demonstrations and exploration metrics."""
+        ...
