@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer and make, nothing else. Everything is installed into .venv.
 
 PORT ?= 8000
-SETUP := sh .ci/setup
+SETUP := PYTHON="$(PYTHON)" sh .ci/setup
 RUN := .venv/bin/python
 
 .PHONY: help setup setup-tests run test test-slow test-kill check bench study doctor clean
