@@ -1,0 +1,251 @@
+"""NF4 base models: loading, LoRA on top, and the guard against silently wrong gradients.
+
+bitsandbytes repacks the weight of a ``Linear4bit`` in place on CPUs with AVX512_BF16: the first
+forward in ``eval()`` with an input that needs no gradient does it, ``train()`` never undoes it, and
+the packed branch of the forward has no autograd function. A policy-gradient loop meets exactly
+that order (collect in ``eval()``, then train), loses the gradient through every frozen weight and
+raises nothing. ``guard_nf4`` switches the repacking off module by module; ``assert_trainable_nf4``
+refuses a model that was quantised elsewhere, immediately before backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from workbench.contracts.errors import EngineFault
+
+BLOCK_SIZE, NESTED_BLOCK_SIZE = 64, 256  # weights for one 8-bit scale; scales for one float32 scale
+REPACK_SWITCH = "support_avx512bf16_for_cpu"  # attribute of Linear4bit that allows repacking
+REPACKED = "packing_format_for_cpu"  # attribute of its quant_state once it has happened
+COMPUTE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class ModelUnavailable(EngineFault):
+    """A model's files can't be had (no folder, hub unreachable, offline mode); the message says what helps."""
+
+
+def _bitsandbytes() -> Any:
+    try:
+        import bitsandbytes
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"dtype: got nf4, expected an importable bitsandbytes ({error}); install it with `pip install bitsandbytes`"
+        ) from error
+    return bitsandbytes
+
+
+def compute_dtype_of(name: str | torch.dtype) -> torch.dtype:
+    """The torch dtype that NF4 products are computed in: ``float32`` or ``bfloat16``."""
+    if isinstance(name, torch.dtype):
+        if name in COMPUTE_DTYPES.values():
+            return name
+    elif name in COMPUTE_DTYPES:
+        return COMPUTE_DTYPES[name]
+    raise EngineFault(f"compute_dtype: got {name}, expected one of {', '.join(COMPUTE_DTYPES)}")
+
+
+def repacking_cpu() -> bool:
+    """True where this CPU makes bitsandbytes repack (AVX512_BF16): there the trap can be reproduced."""
+    return bool(_bitsandbytes().functional.has_avx512bf16())
+
+
+def nf4_modules(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """(name, module) of every bitsandbytes ``Linear4bit``, base layers inside LoRA wrappers included."""
+    linear4bit = _bitsandbytes().nn.Linear4bit
+    for name, module in model.named_modules():
+        if isinstance(module, linear4bit):
+            yield name, module
+
+
+def _quant_state(module: Any) -> Any:
+    state = getattr(module.weight, "quant_state", None)
+    return state if state is not None else getattr(module, "quant_state", None)
+
+
+def guard_nf4(model: nn.Module) -> int:
+    """Switch repacking off on every ``Linear4bit`` and return how many there are.
+
+    Raises ``EngineFault`` where the switch is missing (another bitsandbytes) or a weight has been
+    repacked already: unpacking rounds its scales to bfloat16, so such a model must be loaded again.
+    """
+    count = 0
+    for name, module in nf4_modules(model):
+        if not hasattr(module, REPACK_SWITCH):
+            version = _bitsandbytes().__version__
+            raise EngineFault(f"{name}.{REPACK_SWITCH}: got no such attribute in bitsandbytes {version}, expected one")
+        _refuse_repacked(name, module)
+        setattr(module, REPACK_SWITCH, False)
+        count += 1
+    return count
+
+
+def _refuse_repacked(name: str, module: Any) -> None:
+    if getattr(_quant_state(module), REPACKED, False):
+        raise EngineFault(
+            f"{name}.quant_state.{REPACKED}: got True, expected False: an eval() forward has repacked this weight and "
+            "its gradients would be wrong; load the model again through load_nf4"
+        )
+
+
+def assert_trainable_nf4(model: nn.Module) -> int:
+    """Refuse a NF4 model whose gradients can't be trusted; call immediately before backward.
+
+    Checks every ``Linear4bit``: quantised, NF4, frozen, not repacked, and unable to be repacked.
+    Also that something is trainable at all. Returns the number of NF4 modules. Raises
+    ``EngineFault`` naming module, field, value and expectation.
+    """
+    count = 0
+    for name, module in nf4_modules(model):
+        state = _quant_state(module)
+        if state is None:
+            raise EngineFault(f"{name}.quant_state: got None, expected a quantised weight")
+        if state.quant_type != "nf4":
+            raise EngineFault(f"{name}.quant_type: got {state.quant_type}, expected nf4")
+        if module.weight.requires_grad:
+            raise EngineFault(f"{name}.weight.requires_grad: got True, expected False (packed weights are frozen)")
+        _refuse_repacked(name, module)
+        if getattr(module, REPACK_SWITCH, None) is not False:
+            raise EngineFault(
+                f"{name}.{REPACK_SWITCH}: got {getattr(module, REPACK_SWITCH, None)}, expected False: one eval() forward "
+                "would repack this weight and later gradients would be wrong; call guard_nf4 right after loading"
+            )
+        count += 1
+    if count == 0:
+        raise EngineFault("model: got no Linear4bit module, expected a NF4 base model")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise EngineFault("model: got no trainable parameter, expected a LoRA adapter (prepare_for_training)")
+    return count
+
+
+def explain_load_failure(model: str, error: BaseException) -> ModelUnavailable:
+    """One plain message for a model that could not be read, with what helps."""
+    from transformers.utils import is_offline_mode
+
+    offline = is_offline_mode()
+    why = "the hub is switched off here (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set)" if offline else str(error).split("\n")[0]
+    return ModelUnavailable(
+        f"model: got {model!r}, expected a local folder with config.json and weights, or a hub id that can be reached; "
+        f"{why}. Download it on a machine with access and give the folder's path"
+    )
+
+
+def auto_class(config: Any) -> Any:
+    """The transformers class that loads ``config``: a causal model, or an image-text model used with text alone."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    for loader in (AutoModelForCausalLM, AutoModelForImageTextToText):
+        if type(config) in loader._model_mapping:
+            return loader
+    raise EngineFault(f"model_type: got {config.model_type!r}, expected a causal language model of transformers")
+
+
+def load_config(path_or_id: str) -> Any:
+    """Configuration of a local folder or hub id. Raises ``ModelUnavailable``."""
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(path_or_id)
+    except (OSError, ValueError) as error:
+        raise explain_load_failure(path_or_id, error) from error
+
+
+def load_nf4(path_or_id: str, *, compute_dtype: str | torch.dtype, device: str | None = None) -> Any:
+    """Load a local folder or hub id as a frozen, guarded NF4 model (double quantisation) in ``eval()``.
+
+    ``compute_dtype``: dtype of products and of everything that isn't quantised (embeddings, norms).
+    ``device``: "cpu", "cuda", "cuda:0", …; None takes CUDA where there is one. The output head is
+    never quantised. Raises ``ModelUnavailable`` or ``EngineFault``.
+    """
+    from transformers import BitsAndBytesConfig
+
+    _bitsandbytes()
+    dtype = compute_dtype_of(compute_dtype)
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    config = load_config(path_or_id)
+    quantization = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+    )
+    try:
+        model = auto_class(config).from_pretrained(
+            path_or_id, quantization_config=quantization, dtype=dtype, device_map={"": place}
+        )
+    except OSError as error:
+        raise explain_load_failure(path_or_id, error) from error
+    if guard_nf4(model) == 0:
+        raise EngineFault(f"model: got {path_or_id!r} without any linear module to quantise, expected at least one")
+    return model.requires_grad_(False).eval()
+
+
+def prepare_for_training(model: Any, adaptation: dict[str, Any], *, gradient_checkpointing: bool = False) -> Any:
+    """Put a float32 LoRA adapter on a guarded NF4 model and return the peft model.
+
+    ``adaptation``: {"kind": "lora", "rank", "alpha", "targets", "seed"}; full fine-tuning of packed
+    weights does not exist. Unlike peft's own preparation, embeddings and norms keep their dtype:
+    nothing there is trained, and a float32 copy of a large embedding would cost most of the
+    adapter's budget. The initial adapter depends on ``seed`` alone; the global generator is kept.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    if adaptation.get("kind") != "lora":
+        raise EngineFault(f"adaptation.kind: got {adaptation.get('kind')!r}, expected 'lora' (NF4 weights are frozen)")
+    guard_nf4(model)
+    model.requires_grad_(False)
+    if gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    config = LoraConfig(
+        r=adaptation["rank"],
+        lora_alpha=adaptation["alpha"],
+        target_modules=lora_targets(adaptation["targets"]),
+        lora_dropout=0.0,
+        bias="none",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(adaptation["seed"]) % 2**63)
+        adapted = get_peft_model(model, config)
+    assert_trainable_nf4(adapted)
+    return adapted
+
+
+def lora_targets(targets: Any) -> str | list[str]:
+    """peft's form of a target: a regular expression over full module names stays text, a list stays a list."""
+    return targets if isinstance(targets, str) else list(targets)
+
+
+def dequantized_copy(model: Any) -> Any:
+    """The same model with every NF4 weight replaced by its dequantised value: the reference for gradients.
+
+    Producer and consumer: tests and ``doctor``. ``model`` is left alone. Costs full-precision memory.
+    """
+    import copy
+
+    functional = _bitsandbytes().functional
+    reference = copy.deepcopy(model)
+    for name, module in list(nf4_modules(reference)):
+        _refuse_repacked(name, module)
+        weight = functional.dequantize_4bit(module.weight.data, _quant_state(module)).to(module.compute_dtype)
+        plain = nn.Linear(module.in_features, module.out_features, bias=module.bias is not None, device=weight.device)
+        plain.weight = nn.Parameter(weight, requires_grad=False)
+        if module.bias is not None:
+            plain.bias = nn.Parameter(module.bias.detach().to(weight.dtype), requires_grad=False)
+        parent, _, leaf = name.rpartition(".")
+        setattr(reference.get_submodule(parent), leaf, plain)
+    return reference
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[nn.Module]:
+    """``eval()`` inside, the earlier mode after: what a collection before an update does."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield model
+    finally:
+        model.train(was_training)
