@@ -1,0 +1,60 @@
+"""All models. Heads (Plan, Execution, RunHead, Job, StreamHead) change; history only grows."""
+
+from __future__ import annotations
+
+from .document import Document
+from .evaluation import EvaluationItem
+from .group import Group, Observation, RewardComponent, ToolCall, Trajectory, Turn
+from .job import Job, JobTransition
+from .metric import MetricPoint, MetricSeries
+from .people import Actor, Membership, User
+from .plan import Arm, FailureSchedule, Plan, PlanTransition, PlanVersion
+from .receipt import Anchor, Receipt, StreamHead
+from .run import Execution, ExecutionTransition, Run, RunHead, RunTransition
+from .storage import BlobRef, Tombstone
+from .study import Study
+from .tasks import Task, TaskSet, TaskSetEntry
+from .update import Checkpoint, ConsumedGroup, TraceFrame, TrajectoryCredit, UpdateBatch, UpdateStep
+
+__all__ = [
+    "Actor",
+    "Anchor",
+    "Arm",
+    "BlobRef",
+    "Checkpoint",
+    "ConsumedGroup",
+    "Document",
+    "EvaluationItem",
+    "Execution",
+    "ExecutionTransition",
+    "FailureSchedule",
+    "Group",
+    "Job",
+    "JobTransition",
+    "Membership",
+    "MetricPoint",
+    "MetricSeries",
+    "Observation",
+    "Plan",
+    "PlanTransition",
+    "PlanVersion",
+    "Receipt",
+    "RewardComponent",
+    "Run",
+    "RunHead",
+    "RunTransition",
+    "StreamHead",
+    "Study",
+    "Task",
+    "TaskSet",
+    "TaskSetEntry",
+    "Tombstone",
+    "ToolCall",
+    "TraceFrame",
+    "Trajectory",
+    "TrajectoryCredit",
+    "Turn",
+    "UpdateBatch",
+    "UpdateStep",
+    "User",
+]

@@ -1,0 +1,63 @@
+"""Jobs: small units of work whose truth is their row."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from workbench.db import AppendOnlyModel
+
+
+class Job(models.Model):
+    """Head. ``attempt`` is the fencing token: a result commits only under the current one.
+
+    ``spec`` holds small natural parameters; ``failed`` is the experiment's, ``errored`` is ours.
+    """
+
+    uid = models.UUIDField(unique=True, editable=False)
+    key = models.CharField(max_length=255, unique=True)
+    kind = models.CharField(max_length=32)
+    queue = models.CharField(max_length=32)
+    execution = models.ForeignKey("runs.Execution", models.PROTECT, null=True, related_name="jobs")
+    run = models.ForeignKey("runs.Run", models.PROTECT, null=True, related_name="jobs")
+    spec = models.JSONField(default=dict)
+    state = models.CharField(max_length=16, default="queued")
+    attempt = models.PositiveIntegerField(default=0)
+    max_attempts = models.PositiveIntegerField(default=3)
+    owner = models.CharField(max_length=200, blank=True, default="")
+    lease_until = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    dispatched_at = models.DateTimeField(null=True)
+    available_at = models.DateTimeField(null=True)
+    progress = models.JSONField(default=dict)
+    error = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="job_state_known",
+                condition=models.Q(state__in=["queued", "leased", "succeeded", "failed", "errored", "cancelled"]),
+            )
+        ]
+        indexes = [
+            models.Index(fields=["state", "queue", "available_at"], name="job_next"),
+            models.Index(fields=["state", "lease_until"], name="job_lease"),
+            models.Index(fields=["run", "kind", "state"], name="job_by_run"),
+            models.Index(fields=["execution", "state"], name="job_by_execution"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class JobTransition(AppendOnlyModel):
+    """One change of a job's state, under which attempt and by whom."""
+
+    job = models.ForeignKey("runs.Job", models.PROTECT, related_name="transitions")
+    from_state = models.CharField(max_length=16)
+    to_state = models.CharField(max_length=16)
+    attempt = models.PositiveIntegerField()
+    owner = models.CharField(max_length=200, blank=True, default="")
+    reason = models.TextField(blank=True, default="")
+    at = models.DateTimeField()
