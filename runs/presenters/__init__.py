@@ -1,0 +1,1 @@
+"""Pure functions that turn rows into what a template shows. They write nothing."""
