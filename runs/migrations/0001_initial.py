@@ -389,6 +389,13 @@ class Migration(migrations.Migration):
                 ("wall_seconds", models.FloatField(null=True)),
                 ("subject_uid", models.UUIDField(db_index=True, null=True)),
                 ("at", models.DateTimeField()),
+                ("position", models.PositiveIntegerField()),
+                (
+                    "document",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="metric_points", to="runs.document"
+                    ),
+                ),
                 (
                     "series",
                     models.ForeignKey(
@@ -1186,6 +1193,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="metricpoint",
             index=models.Index(fields=["series", "policy_version", "update", "id"], name="metric_point_order"),
+        ),
+        migrations.AddConstraint(
+            model_name="metricpoint",
+            constraint=models.UniqueConstraint(fields=("document", "position"), name="metric_point_position_unique"),
         ),
         migrations.AddConstraint(
             model_name="metricpoint",

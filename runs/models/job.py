@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
+from workbench.contracts.canonical import derive_uid
 from workbench.db import AppendOnlyModel
 
 
@@ -49,6 +52,12 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """The uid follows from the key, so that the same work has the same uid in every database."""
+        if self.uid is None:
+            self.uid = derive_uid(None, f"job:{self.key}")
+        super().save(*args, **kwargs)
 
 
 class JobTransition(AppendOnlyModel):

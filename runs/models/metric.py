@@ -30,7 +30,8 @@ class MetricSeries(AppendOnlyModel):
 class MetricPoint(AppendOnlyModel):
     """One value. ``value`` None with ``nonfinite`` "": the metric does not exist here; never a zero.
 
-    ``count`` is the denominator; ``wall_seconds`` and ``at`` are hashed nowhere.
+    ``count`` is the denominator; ``wall_seconds`` and ``at`` are hashed nowhere. ``document`` and
+    ``position`` say which stored record this row is projected from.
     """
 
     series = models.ForeignKey("runs.MetricSeries", models.PROTECT, related_name="points")
@@ -44,10 +45,13 @@ class MetricPoint(AppendOnlyModel):
     wall_seconds = models.FloatField(null=True)
     subject_uid = models.UUIDField(null=True, db_index=True)
     at = models.DateTimeField()
+    document = models.ForeignKey("runs.Document", models.PROTECT, related_name="metric_points")
+    position = models.PositiveIntegerField()
 
     class Meta(AppendOnlyModel.Meta):
         indexes = [models.Index(fields=["series", "policy_version", "update", "id"], name="metric_point_order")]
         constraints = [
+            models.UniqueConstraint(fields=["document", "position"], name="metric_point_position_unique"),
             models.CheckConstraint(
                 name="metric_point_nonfinite_known",
                 condition=models.Q(nonfinite="") | models.Q(nonfinite__in=["nan", "inf", "-inf"], value__isnull=True),
