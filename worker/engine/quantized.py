@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
+
 from workbench.contracts.errors import EngineFault
 
 BLOCK_SIZE, NESTED_BLOCK_SIZE = 64, 256  # weights for one 8-bit scale; scales for one float32 scale
@@ -111,8 +112,8 @@ def assert_trainable_nf4(model: nn.Module) -> int:
         _refuse_repacked(name, module)
         if getattr(module, REPACK_SWITCH, None) is not False:
             raise EngineFault(
-                f"{name}.{REPACK_SWITCH}: got {getattr(module, REPACK_SWITCH, None)}, expected False: one eval() forward "
-                "would repack this weight and later gradients would be wrong; call guard_nf4 right after loading"
+                f"{name}.{REPACK_SWITCH}: got {getattr(module, REPACK_SWITCH, None)}, expected False: one eval() "
+                "forward would repack this weight and later gradients would be wrong; call guard_nf4 after loading"
             )
         count += 1
     if count == 0:
@@ -126,8 +127,9 @@ def explain_load_failure(model: str, error: BaseException) -> ModelUnavailable:
     """One plain message for a model that could not be read, with what helps."""
     from transformers.utils import is_offline_mode
 
-    offline = is_offline_mode()
-    why = "the hub is switched off here (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set)" if offline else str(error).split("\n")[0]
+    why = str(error).split("\n")[0]
+    if is_offline_mode():
+        why = "the hub is switched off here (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set)"
     return ModelUnavailable(
         f"model: got {model!r}, expected a local folder with config.json and weights, or a hub id that can be reached; "
         f"{why}. Download it on a machine with access and give the folder's path"

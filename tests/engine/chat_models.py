@@ -1,0 +1,66 @@
+"""A tiny byte-level tokenizer with Qwen special tokens, chat templates of the installed TRL, tiny models."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from worker.environments.base import ToolSpec
+
+TAGS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+SEARCH = ToolSpec(
+    name="search",
+    description="Search one source.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "source": {"type": "string", "enum": ["trial", "label"]},
+            "query": {"type": "string", "minLength": 1},
+            "limit": {"type": "integer", "minimum": 1},
+        },
+        "required": ["source", "query"],
+    },
+)
+
+
+def template(name: str) -> str:
+    """Chat template ``name`` of the installed TRL, read as text (TRL itself is not imported)."""
+    spec = find_spec("trl")
+    assert spec is not None and spec.origin is not None
+    return (Path(spec.origin).parent / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+@cache
+def _backend(tags_are_tokens: bool) -> str:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {symbol: index for index, symbol in enumerate(alphabet)}
+    merges: list[tuple[str, str]] = []
+    for pair in ("se", "ar", "ch", "na", "me", "er", "th", '":', ">Ċ", "Ċ<"):  # some merges, two across boundaries
+        merges.append((pair[0], pair[1]))
+        vocabulary[pair] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
+    if tags_are_tokens:
+        tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in TAGS])
+    return str(tokenizer.to_str())
+
+
+def qwen_tokenizer(template_name: str | None = None, *, tags_are_tokens: bool = True, text: str | None = None) -> Any:
+    """Byte-level BPE of 266 pieces, three special tokens and, as Qwen has it, six tags as ordinary added tokens."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(_backend(tags_are_tokens)),
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        extra_special_tokens=["<|im_start|>"],
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = text if text is not None else template(template_name or "qwen3_instruct_2507")
+    return tokenizer
