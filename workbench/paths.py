@@ -6,10 +6,12 @@ No Django here: the runner and the capture tools use it too. Nothing below creat
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,25 +90,33 @@ class Home:
         private_directory(self.socket_directory)
 
     def ensure_secret_key(self) -> str:
-        """Return the key of this home, made at first use; two processes that start together get the same one."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        if not self.secret_key.exists():
-            draft = self.root / f".secret_key.{os.getpid()}.{secrets.token_hex(4)}"
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(secrets.token_urlsafe(50))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, self.secret_key)  # fails where another process was first; its key holds
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
-        key = self.secret_key.read_text().strip()
+        """The key of this home. Raises ``ValueError`` where the file was cut short."""
+        key = self._keep("secret_key", lambda: secrets.token_urlsafe(50))
         if len(key) < 40:
             raise ValueError(f"{self.secret_key}: got {len(key)} characters, expected at least 40; delete it to renew")
         return key
+
+    def ensure_instance(self) -> str:
+        """Random name of this home, so that two homes at the same path on two machines differ."""
+        return self._keep("instance", lambda: secrets.token_hex(4))
+
+    def _keep(self, name: str, make: Callable[[], str]) -> str:
+        """A value made at first use (mode 600); two processes that start together get the same one."""
+        path = self.root / name
+        if not path.exists():
+            self.root.mkdir(parents=True, exist_ok=True)
+            draft = self.root / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    file.write(make())
+                    file.flush()
+                    os.fsync(file.fileno())
+                with contextlib.suppress(FileExistsError):  # another process was first, and its value holds
+                    os.link(draft, path)
+            finally:
+                draft.unlink()
+        return path.read_text().strip()
 
 
 def private_directory(folder: Path) -> None:

@@ -2,20 +2,22 @@
 
 Variables: WORKBENCH_HOME, WORKBENCH_CACHE_HOME, WORKBENCH_DEBUG, WORKBENCH_SECRET_KEY,
 WORKBENCH_ALLOWED_HOSTS, WORKBENCH_TRUSTED_ORIGINS, WORKBENCH_HTTPS, WORKBENCH_LOG_LEVEL, DATABASE_URL,
-WORKBENCH_BROKER_URL or REDIS_URL. All are optional.
+WORKBENCH_BROKER_URL or REDIS_URL. All are optional. WORKBENCH_PROCESS is set by the supervisor alone.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from workbench.broker import embedded_url
 from workbench.paths import Home
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -235,7 +237,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _https else None
 
 CONFIGURED_BROKER_URL = broker_from_environment()  # None: the supervisor starts the embedded one
-CELERY_BROKER_URL = CONFIGURED_BROKER_URL or f"redis+socket://{quote(str(HOME.broker_socket))}?virtual_host=0"
+CELERY_BROKER_URL = CONFIGURED_BROKER_URL or embedded_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
@@ -257,6 +259,9 @@ CELERY_TASK_DEFAULT_QUEUE = "io"
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TIMEZONE = "UTC"
 CELERY_ENABLE_UTC = True
+
+# Who holds a lease: under the supervisor "<home>/<process>.<start>", so that it can end a dead child's leases.
+PROCESS_NAME = os.environ.get("WORKBENCH_PROCESS") or f"{socket.gethostname()}/{os.getpid()}"
 
 LOG_LEVEL = log_level()
 LOGGING = {
