@@ -160,7 +160,7 @@ class DescribeSpec:
 
 @dataclass(frozen=True)
 class DescribeResult:
-    """What a plan binds at freeze. ``task_set_json`` is canonical JSON of all tasks with splits.
+    """What a plan binds at freeze. ``task_set_sha256`` names a blob: canonical JSON list of all tasks.
 
     ``parent_adapter_sha256`` is the initial adapter, written to the store: every run starts there.
     """
@@ -168,6 +168,8 @@ class DescribeResult:
     base_model_sha256: str
     tokenizer_sha256: str
     parent_adapter_sha256: str
+    parent_adapter_bytes: int
+    vocabulary_sha256: str  # blob: canonical JSON list, index = token id, item = the token's text
     parameters: int
     trainable_parameters: int
     runtime: str

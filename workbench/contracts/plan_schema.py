@@ -167,7 +167,7 @@ PLAN: dict[str, Any] = {
     "evaluation": {
         "conditions": ListOf(Field("str", choices=CONDITIONS), ["standard", "stress"], 1, 2),
         "splits": ListOf({"split": Field("str", choices=SPLITS), "tasks": Field("int", minimum=1, maximum=10**5)}, minimum=1),
-        "repeats": Field("int", 4, minimum=1, maximum=64),
+        "repeats": Field("int", 4, minimum=1, maximum=32),
         "temperature": Field("float", 1.0, minimum=0.01, maximum=10),
     },
     "endpoints": ListOf(ENDPOINT, []),

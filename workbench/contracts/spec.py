@@ -124,6 +124,8 @@ def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int, keys: list[st
         problems.append(Problem(f"{path}: rollout.group_size", str(rollout["group_size"]), "at most runtime.shard_rows"))
     if rows > 32:
         problems.append(Problem(f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32"))
+    if plan["evaluation"]["repeats"] > plan["runtime"]["shard_rows"]:
+        problems.append(Problem("evaluation.repeats", str(plan["evaluation"]["repeats"]), "at most runtime.shard_rows"))
     if objective["aggregation"] == "fixed_length" and objective["fixed_length"] is None:
         problems.append(Problem(f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length"))
     if rollout["sampling"]["top_p"] != 1.0 or rollout["sampling"]["top_k"] != 0:
@@ -183,6 +185,7 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
     """
     plan = complete_plan(document)
     pairs = check_pairs(plan)
+    _check_tasks(plan, bindings)
     arms = []
     for position, arm in enumerate(plan["arms"]):
         resolved = resolve_arm(plan, arm)
@@ -207,6 +210,19 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
         ],
         "bindings": bindings,
     }
+
+
+def _check_tasks(plan: dict[str, Any], bindings: dict[str, Any]) -> None:
+    available = {split: len(tasks) for split, tasks in bindings["task_set"]["splits"].items()}
+    wanted = [(f"evaluation.splits[{i}].tasks", s["split"], s["tasks"]) for i, s in enumerate(plan["evaluation"]["splits"])]
+    wanted.append(("rollout.split", plan["rollout"]["split"], 1))
+    problems = [
+        Problem(path, str(count), f"at most {available.get(split, 0)} tasks of split {split}")
+        for path, split, count in wanted
+        if count > available.get(split, 0)
+    ]
+    if problems:
+        raise PlanInvalid(problems)
 
 
 def field_paths() -> list[str]:

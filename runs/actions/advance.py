@@ -1,0 +1,230 @@
+"""What comes next, decided from the database alone.
+
+``advance`` is called at the end of every commit, inside its transaction and under the execution's
+lock: so there is no instant at which a result is stored and its successor is not. It creates jobs
+by unique key and is idempotent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Q
+
+from runs.actions.jobs import cancel_jobs, ensure_job
+from runs.actions.plans import plan_body
+from runs.actions.receipts import append_receipt
+from runs.actions.transitions import move_execution, move_run
+from runs.models import (
+    Actor,
+    Checkpoint,
+    EvaluationItem,
+    Execution,
+    Group,
+    Job,
+    Run,
+    RunHead,
+    Trajectory,
+    TrajectoryCredit,
+)
+from runs.states import is_terminal
+from workbench.contracts import layout
+
+
+@dataclass
+class _Scene:
+    """One reading of the execution for one decision."""
+
+    execution: Execution
+    body: dict[str, Any]
+    plan_sha256: str
+    actor: Actor
+    at: datetime
+    jobs: dict[str, str]  # key -> state
+
+    def ensure(self, key: str, kind: str, queue: str, run: Run | None, spec: dict[str, Any]) -> str:
+        """State of the job with this key, created if need be."""
+        if key not in self.jobs:
+            ensure_job(
+                key=key, kind=kind, queue=queue, execution=self.execution, run=run, spec=spec,
+                max_attempts=self.body["plan"]["budget"]["max_attempts"], at=self.at,
+            )  # fmt: skip
+            self.jobs[key] = "queued"
+        return self.jobs[key]
+
+    def receipt(self, kind: str, subject: str, body: dict[str, Any]) -> None:
+        append_receipt(f"execution:{self.execution.uid}", kind, subject, body, actor=self.actor, at=self.at)
+
+
+def lock_execution(execution: Execution) -> Execution:
+    """Take the execution's row lock. Every commit takes it first, so that locks have one order."""
+    return Execution.objects.select_for_update(of=("self",)).select_related("plan_version").get(pk=execution.pk)
+
+
+def advance(execution: Execution, *, actor: Actor, at: datetime) -> None:
+    """Create every job that can run now and move what has ended. Call inside a transaction."""
+    execution = lock_execution(execution)
+    if execution.state != "running":
+        return
+    scene = _Scene(
+        execution, plan_body(execution.plan_version), execution.plan_version.sha256, actor, at,
+        dict(Job.objects.filter(execution=execution).values_list("key", "state")),
+    )  # fmt: skip
+    if execution.phase == "preflight" and not _preflight(scene):
+        return
+    if execution.phase == "train":
+        _train(scene)
+    if execution.phase == "close":
+        _close(scene)
+
+
+def _set_phase(scene: _Scene, phase: str) -> None:
+    Execution.objects.filter(pk=scene.execution.pk).update(phase=phase, updated_at=scene.at)
+    scene.execution.phase = phase
+
+
+def _preflight(scene: _Scene) -> bool:
+    """Probe the parent's signal; True when training may begin."""
+    uid = str(scene.execution.uid)
+    shards = layout.preflight_shards(scene.body, scene.plan_sha256, uid)
+    states = [
+        scene.ensure(f"{uid}:preflight:{i}", "collect_shard", "rollout", None, {"purpose": "preflight", "shard": i})
+        for i in range(len(shards))
+    ]
+    if any(state in ("queued", "leased") for state in states):
+        return False
+    if shards and not _preflight_gate(scene):
+        return False
+    _set_phase(scene, "train")
+    return True
+
+
+def _preflight_gate(scene: _Scene) -> bool:
+    counts = Group.objects.filter(plan_version=scene.execution.plan_version, purpose="preflight").aggregate(
+        eligible=Count("pk", filter=Q(eligible=True)),
+        zero=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
+        groups=Count("pk"),
+    )
+    limit = scene.body["plan"]["preflight"]["max_zero_variance_share"]
+    share = counts["zero"] / counts["eligible"] if counts["eligible"] else None
+    result = {**counts, "zero_variance_share": share, "limit": limit}
+    if share is not None and share <= limit:
+        scene.receipt("preflight.passed", str(scene.execution.uid), result)
+        return True
+    reason = (
+        "preflight: no eligible probe group"
+        if share is None
+        else f"preflight: {counts['zero']} of {counts['eligible']} probe groups carry no signal, limit {limit}"
+    )
+    scene.receipt("preflight.stopped", str(scene.execution.uid), {**result, "reason": reason})
+    for head in RunHead.objects.filter(run__execution=scene.execution, state__in=("pending", "running")).select_related("run"):
+        move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at)
+    move_execution(scene.execution, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
+    return False
+
+
+def _train(scene: _Scene) -> None:
+    heads = list(
+        RunHead.objects.filter(run__execution=scene.execution).select_related("run__arm", "checkpoint").order_by("run_id")
+    )
+    parent = Checkpoint.objects.get(uid=layout.parent_checkpoint_uid(str(scene.execution.plan_version.uid)))
+    for head in heads:
+        if head.state == "pending" and _may_start(scene, head, heads):
+            move_run(head.run, "running", reason="started", actor=scene.actor, at=scene.at)
+            head.state = "running"
+        if head.state == "running":
+            _advance_run(scene, head)
+    parent_done = _evaluate(scene, parent, None)
+    if parent_done and all(is_terminal("run", head.state) for head in heads):
+        _set_phase(scene, "close")
+
+
+def _may_start(scene: _Scene, head: RunHead, heads: list[RunHead]) -> bool:
+    """True unless the run's arm has a gate that is undecided or unmet; an unmet gate refuses the run."""
+    gate = head.run.arm.gate
+    if gate is None:
+        return True
+    counted = [other for other in heads if other.run.arm.key == gate["counted_over"]]
+    if any(other.phase == "train" and not is_terminal("run", other.state) for other in counted):
+        return False
+    actionable = TrajectoryCredit.objects.filter(
+        update__run__in=[other.run for other in counted], clamp_actionable=True
+    ).count()
+    met = actionable >= gate["minimum"]
+    result = {
+        "rule": gate["rule"], "counted_over": gate["counted_over"], "cases": actionable, "minimum": gate["minimum"],
+        "met": met,
+    }  # fmt: skip
+    scene.receipt("gate.met" if met else "gate.refused", str(head.run.uid), result)
+    if not met:
+        reason = f"gate: {actionable} actionable cases, minimum {gate['minimum']}"
+        move_run(head.run, "refused", reason=reason, actor=scene.actor, at=scene.at, phase="done")
+        head.state = "refused"
+    return met
+
+
+def _advance_run(scene: _Scene, head: RunHead) -> None:
+    run, config = head.run, layout.arm_of(scene.body, head.run.arm.key)["config"]
+    if head.phase == "train":
+        if _error_gate(scene, head, config):
+            return
+        if head.batch >= config["budget"]["batches"] or head.steps >= config["budget"]["max_steps"]:
+            RunHead.objects.filter(pk=head.pk).update(phase="evaluate", updated_at=scene.at)
+            head.phase = "evaluate"
+        else:
+            collect = f"{run.uid}:collect:{head.batch}"
+            spec = {"purpose": "train", "batch": head.batch}
+            if scene.ensure(collect, "collect_shard", "rollout", run, spec) in ("succeeded", "failed", "errored"):
+                scene.ensure(f"{run.uid}:update:{head.batch}", "apply_update", "update", run, {"batch": head.batch})
+    if head.phase == "evaluate" and _evaluate(scene, head.checkpoint, run):
+        move_run(run, "completed", reason="budget spent", actor=scene.actor, at=scene.at, phase="done")
+        head.state = "completed"
+
+
+def _error_gate(scene: _Scene, head: RunHead, config: dict[str, Any]) -> bool:
+    """Stop the run when too many of its trajectories are infrastructure-invalid; True when it did."""
+    gate = config["error_gate"]
+    counts = Trajectory.objects.filter(group__run=head.run, group__purpose="train").aggregate(
+        total=Count("pk"), invalid=Count("pk", filter=Q(status="infrastructure_invalid"))
+    )
+    if counts["total"] < gate["minimum_trajectories"] or counts["invalid"] <= gate["max_invalid_share"] * counts["total"]:
+        return False
+    reason = (
+        f"error-rate gate: {counts['invalid']} of {counts['total']} trajectories are infrastructure-invalid, "
+        f"limit {gate['max_invalid_share']}"
+    )
+    append_receipt(
+        f"run:{head.run.uid}", "run.stopped", str(head.run.uid), {**counts, "reason": reason}, actor=scene.actor, at=scene.at
+    )
+    cancel_jobs(run=head.run, at=scene.at, reason=reason)
+    move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
+    head.state = "stopped"
+    return True
+
+
+def _evaluate(scene: _Scene, checkpoint: Checkpoint, run: Run | None) -> bool:
+    """Evaluation jobs of a checkpoint; True when all of them have ended."""
+    states = []
+    for condition, split in layout.evaluation_grid(scene.body):
+        for i in range(layout.evaluation_shard_count(scene.body, split)):
+            spec = {"condition": condition, "split": split, "shard": i, "checkpoint": str(checkpoint.uid)}
+            key = f"{checkpoint.uid}:evaluate:{condition}:{split}:{i}"
+            states.append(scene.ensure(key, "evaluate_shard", "evaluate", run, spec))
+    return all(state in ("succeeded", "failed", "errored") for state in states)
+
+
+def _close(scene: _Scene) -> None:
+    key = f"{scene.execution.uid}:close"
+    if scene.ensure(key, "close_execution", "io", None, {}) == "succeeded":
+        _set_phase(scene, "done")
+
+
+def progress_of(execution: Execution) -> dict[str, int]:
+    """Counts for pages and terminals: jobs done and known, evaluation items stored."""
+    jobs = Job.objects.filter(execution=execution).aggregate(
+        known=Count("pk"), done=Count("pk", filter=~Q(state__in=("queued", "leased")))
+    )
+    items = EvaluationItem.objects.filter(plan_version=execution.plan_version).count()
+    return {"jobs_known": jobs["known"], "jobs_done": jobs["done"], "evaluation_items": items}

@@ -1,0 +1,99 @@
+"""Start a frozen plan: its execution, its runs (one arm at one seed each) and the parent checkpoint."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from runs.actions.advance import advance, lock_execution
+from runs.actions.plans import plan_body
+from runs.actions.receipts import append_receipt
+from runs.actions.transitions import move_execution, move_run
+from runs.errors import DomainError
+from runs.models import Actor, Arm, Checkpoint, Execution, PlanVersion, Run, RunHead
+from workbench.contracts import layout
+
+
+def start_execution(version: PlanVersion, *, by: Actor, at: datetime, provenance: dict[str, Any]) -> Execution:
+    """Create the execution of a plan version with all its runs and start it; returns the existing one if any.
+
+    ``provenance`` (repository commit, dirty difference, dependency lock, host) goes into the
+    receipt, not into hashed study content.
+    """
+    body, version_uid = plan_body(version), str(version.uid)
+    with transaction.atomic():
+        execution, created = Execution.objects.get_or_create(
+            plan_version=version,
+            defaults={
+                "uid": layout.execution_uid(version_uid), "state": "pending", "phase": "preflight", "counters": {},
+                "updated_at": at,
+            },
+        )  # fmt: skip
+        if not created:
+            return execution
+        parent = _parent_checkpoint(version, body, at)
+        for arm in Arm.objects.filter(plan_version=version).order_by("position"):
+            for seed in arm.seeds:
+                run = Run.objects.create(
+                    uid=layout.run_uid(version_uid, arm.key, seed), execution=execution, plan_version=version, arm=arm,
+                    seed=seed, origin="native", name=f"{arm.key}-s{seed}", parent_checkpoint=parent, created_at=at,
+                )  # fmt: skip
+                RunHead.objects.create(
+                    run=run, state="pending", phase="train", policy_version=0, checkpoint=parent,
+                    runtime=body["bindings"]["runtime"], updated_at=at,
+                )  # fmt: skip
+        append_receipt(
+            f"execution:{execution.uid}", "execution.started", str(execution.uid),
+            {"plan_sha256": version.sha256, "provenance": provenance}, actor=by, at=at,
+        )  # fmt: skip
+        move_execution(execution, "running", reason="started", actor=by, at=at)
+        advance(execution, actor=by, at=at)
+    return execution
+
+
+def _parent_checkpoint(version: PlanVersion, body: dict[str, Any], at: datetime) -> Checkpoint:
+    policy = body["bindings"]["policy"]
+    return Checkpoint.objects.create(
+        uid=layout.parent_checkpoint_uid(str(version.uid)), run=None, parent=None,
+        sha256=policy["parent_adapter_sha256"], policy_version=0, kind="parent",
+        base_model_sha256=policy["base_model_sha256"], tokenizer_sha256=policy["tokenizer_sha256"],
+        adaptation=body["plan"]["policy"]["adaptation"], blob_bytes=policy["parent_adapter_bytes"], created_at=at,
+    )  # fmt: skip
+
+
+def interrupt_execution(execution: Execution, *, reason: str, by: Actor, at: datetime) -> None:
+    """Another runtime identity was met: nothing goes on until a recovery plan is recorded."""
+    with transaction.atomic():
+        move_execution(execution, "interrupted", reason=reason, actor=by, at=at)
+        append_receipt(
+            f"execution:{execution.uid}", "execution.interrupted", str(execution.uid), {"reason": reason}, actor=by, at=at
+        )
+
+
+def recover_execution(execution: Execution, *, recovery_plan: dict[str, Any], by: Actor, at: datetime) -> None:
+    """Go on after an interruption under a recorded recovery plan.
+
+    The plan must name the checkpoint, the runtime and the evidence of termination that it binds.
+    """
+    missing = [name for name in ("checkpoint", "runtime", "termination_evidence") if not recovery_plan.get(name)]
+    if missing:
+        raise DomainError(f"recovery_plan: got nothing for {', '.join(missing)}, expected a value for each")
+    with transaction.atomic():
+        append_receipt(
+            f"execution:{execution.uid}", "execution.recovery_plan", str(execution.uid), recovery_plan, actor=by, at=at
+        )
+        move_execution(execution, "running", reason="recovery plan recorded", actor=by, at=at)
+        advance(execution, actor=by, at=at)
+
+
+def fail_run(run: Run, *, reason: str, by: Actor, at: datetime) -> None:
+    """An error of ours broke the run: it keeps what it committed as ``partial_invalid``, never merged."""
+    with transaction.atomic():
+        if run.execution is not None:
+            lock_execution(run.execution)
+        move_run(run, "partial_invalid", reason=reason, actor=by, at=at)
+        append_receipt(f"run:{run.uid}", "run.partial_invalid", str(run.uid), {"reason": reason}, actor=by, at=at)
+        if run.execution is not None:
+            advance(run.execution, actor=by, at=at)

@@ -1,0 +1,145 @@
+"""Plans: draft, freeze, supersede. Freezing stores the exact canonical bytes; they never change."""
+
+from __future__ import annotations
+
+import functools
+from datetime import datetime
+from typing import Any
+
+import yaml
+from django.db import transaction
+
+from runs.actions.receipts import append_receipt
+from runs.actions.transitions import move_plan
+from runs.errors import AlreadyFrozen, DomainError
+from runs.models import Actor, Arm, FailureSchedule, Plan, PlanVersion, Study
+from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
+from workbench.contracts.errors import PlanInvalid, Problem
+from workbench.contracts.spec import freeze_body
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML that refuses a key given twice and reads no dates."""
+
+
+def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    found: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise PlanInvalid([Problem(f"line {key_node.start_mark.line + 1}", repr(key), "a text key")])
+        if key in found:
+            raise PlanInvalid([Problem(f"line {key_node.start_mark.line + 1}", f"the key {key!r} twice", "each key once")])
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse_plan_text(text: str) -> dict[str, Any]:
+    """A plan document from YAML or JSON text. Raises ``PlanInvalid`` naming line and fault."""
+    try:
+        document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader subclass
+    except (yaml.YAMLError, RecursionError) as error:
+        raise PlanInvalid([Problem("$", " ".join(str(error).split())[:200], "YAML or JSON text")]) from error
+    if not isinstance(document, dict):
+        raise PlanInvalid([Problem("$", type(document).__name__, "an object")])
+    return document
+
+
+def ensure_study(slug: str, *, title: dict[str, str], summary: dict[str, str], by: Actor, at: datetime) -> Study:
+    """The study with this slug, created when it does not exist yet."""
+    study, _ = Study.objects.get_or_create(
+        slug=slug,
+        defaults={
+            "uid": derive_uid(None, f"study:{slug}"), "title_en": title["en"], "title_zh": title.get("zh", ""),
+            "summary_en": summary["en"], "summary_zh": summary.get("zh", ""), "created_at": at, "created_by": by,
+        },
+    )  # fmt: skip
+    return study
+
+
+def save_draft(study: Study, slug: str, text: str, *, by: Actor, at: datetime) -> Plan:
+    """Create or replace a draft. Raises ``AlreadyFrozen`` for a plan that is no draft any more."""
+    with transaction.atomic():
+        plan, created = Plan.objects.get_or_create(
+            study=study, slug=slug,
+            defaults={"uid": derive_uid(study.uid, f"plan:{slug}"), "state": "draft", "draft_text": text, "draft_revision": 1},
+        )  # fmt: skip
+        if created:
+            return plan
+        changed = Plan.objects.filter(pk=plan.pk, state="draft", draft_revision=plan.draft_revision).update(
+            draft_text=text, draft_revision=plan.draft_revision + 1
+        )
+        if changed != 1:
+            raise AlreadyFrozen(f"plan {slug}: it is {plan.state}; its bytes never change. Save under another name.")
+        plan.refresh_from_db()
+    return plan
+
+
+def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime) -> PlanVersion:
+    """Freeze the draft with the identities that the engine described.
+
+    Stores the canonical body, its arms and its failure schedule, checks every strict pair field by
+    field (``PlanInvalid`` if more than the declared treatment differs) and writes a receipt.
+    """
+    if plan.state != "draft":
+        raise AlreadyFrozen(f"plan {plan.slug}: it is {plan.state}, expected a draft")
+    body = freeze_body(parse_plan_text(plan.draft_text), bindings)
+    data = canonical_bytes(body)
+    sha = sha256_hex(data)
+    with transaction.atomic():
+        version = PlanVersion.objects.create(
+            uid=derive_uid(plan.uid, f"version:{sha}"), plan=plan, number=1, sha256=sha, bytes=data,
+            strict_pairs=body["pairs"], created_at=at, created_by=by,
+        )  # fmt: skip
+        project_arms(version, body)
+        move_plan(plan, "frozen", version=version, reason="frozen", actor=by, at=at)
+        append_receipt(
+            f"plan:{plan.uid}", "plan.frozen", str(version.uid),
+            {"plan_sha256": sha, "bytes": len(data), "pairs": len(body["pairs"])}, actor=by, at=at,
+        )  # fmt: skip
+    return version
+
+
+def project_arms(version: PlanVersion, body: dict[str, Any]) -> None:
+    """Write the rows that pages read: arms and failure schedule, each a projection of the frozen bytes."""
+    for arm in body["arms"]:
+        config = canonical_bytes(arm["config"])
+        Arm.objects.create(
+            uid=derive_uid(version.uid, f"arm:{arm['key']}"), plan_version=version, key=arm["key"],
+            title_en=arm["title"]["en"], title_zh=arm["title"]["zh"], position=arm["position"],
+            config_bytes=config, config_sha256=arm["config_sha256"], gate=arm["gate"], seeds=arm["seeds"],
+        )  # fmt: skip
+    schedule = canonical_bytes(body["failure_schedule"])
+    FailureSchedule.objects.create(
+        uid=derive_uid(version.uid, "failure_schedule"), plan_version=version,
+        sha256=digest(body["failure_schedule"]), bytes=schedule,
+    )  # fmt: skip
+
+
+def plan_body(version: PlanVersion) -> dict[str, Any]:
+    """The frozen body, parsed from its stored bytes, whose hash is checked. Treat it as read-only."""
+    data = bytes(version.bytes)
+    if sha256_hex(data) != version.sha256:
+        raise DomainError(f"plan {version.uid}: its bytes hash to {sha256_hex(data)}, expected {version.sha256}")
+    return _parse_body(data)
+
+
+@functools.lru_cache(maxsize=8)
+def _parse_body(data: bytes) -> dict[str, Any]:
+    body: dict[str, Any] = parse_canonical(data)
+    return body
+
+
+def supersede_plan(plan: Plan, *, reason: str, by: Actor, at: datetime) -> None:
+    """Mark a frozen plan as superseded; its bytes and results stay readable."""
+    with transaction.atomic():
+        move_plan(plan, "superseded", version=None, reason=reason, actor=by, at=at)
+        append_receipt(f"plan:{plan.uid}", "plan.superseded", str(plan.uid), {"reason": reason}, actor=by, at=at)

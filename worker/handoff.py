@@ -1,0 +1,134 @@
+"""Frozen bytes -> job specifications. Reads rows and the plan's body; decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs.actions.plans import plan_body
+from runs.models import BlobRef, Checkpoint, Document, Group, Job, Run, RunHead, Turn
+from workbench.contracts import layout
+from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
+from workbench.contracts.records import CaptureRef
+
+BINDINGS = "bindings"
+
+
+def collect_spec(job: Job) -> tuple[CollectSpec, Checkpoint]:
+    """Specification of a ``collect_shard`` or ``evaluate_shard`` job and the checkpoint that it samples from."""
+    assert job.execution is not None
+    version = job.execution.plan_version
+    body, sha = plan_body(version), version.sha256
+    checkpoint = _checkpoint(job)
+    evaluation = job.kind == "evaluate_shard"
+    config = layout.arm_of(body, job.run.arm.key)["config"] if job.run is not None and not evaluation else body["plan"]
+    sampling = dict(config["rollout"]["sampling"])
+    if evaluation:
+        sampling["temperature"] = body["plan"]["evaluation"]["temperature"]
+    objective = config["objective"]
+    purpose = "evaluate" if evaluation else job.spec["purpose"]
+    spec = CollectSpec(
+        run_uid=str(job.run.uid if job.run is not None else job.execution.uid),
+        plan_sha256=sha,
+        purpose=purpose,
+        condition=job.spec["condition"] if evaluation else "train",
+        split=job.spec["split"] if evaluation else config["rollout"]["split"],
+        policy=policy_ref(body, checkpoint),
+        environment=environment_ref(body),
+        reward={"id": body["plan"]["reward"]["id"], "version": body["plan"]["reward"]["version"]},
+        sampling=sampling,
+        max_decisions=config["rollout"]["max_decisions"],
+        advantage=None if evaluation else {"kind": objective["advantage"], "eps": objective["advantage_eps"]},
+        runtime=body[BINDINGS]["runtime"],
+        groups=_groups(job, body, sha),
+    )
+    return spec, checkpoint
+
+
+def _checkpoint(job: Job) -> Checkpoint:
+    if job.kind == "evaluate_shard":
+        return Checkpoint.objects.get(uid=job.spec["checkpoint"])
+    if job.run is None:
+        return Checkpoint.objects.get(uid=layout.parent_checkpoint_uid(str(job.execution.plan_version.uid)))
+    return RunHead.objects.select_related("checkpoint").get(run=job.run).checkpoint
+
+
+def _groups(job: Job, body: dict[str, Any], sha: str) -> tuple[GroupSpec, ...]:
+    if job.kind == "evaluate_shard":
+        shards = layout.evaluation_shards(body, sha, job.spec["checkpoint"], job.spec["condition"], job.spec["split"])
+        return shards[job.spec["shard"]]
+    if job.run is None:
+        return layout.preflight_shards(body, sha, str(job.execution.uid))[job.spec["shard"]]
+    return layout.training_groups(body, sha, str(job.run.uid), job.run.arm.key, job.run.seed, job.spec["batch"])
+
+
+def policy_ref(body: dict[str, Any], checkpoint: Checkpoint) -> PolicyRef:
+    """The policy of a checkpoint under the plan's model section."""
+    policy, bound = body["plan"]["policy"], body[BINDINGS]["policy"]
+    return PolicyRef(
+        model=policy["model"],
+        base_model_sha256=bound["base_model_sha256"],
+        tokenizer_sha256=bound["tokenizer_sha256"],
+        adapter_sha256=checkpoint.sha256,
+        policy_version=checkpoint.policy_version,
+        dtype=policy["dtype"],
+        adaptation=policy["adaptation"],
+        formatter=policy["formatter"],
+    )
+
+
+def environment_ref(body: dict[str, Any]) -> EnvironmentRef:
+    """The environment that the plan binds."""
+    bound = body[BINDINGS]["environment"]
+    return EnvironmentRef(
+        environment=body["plan"]["environment"]["id"],
+        version=bound["version"],
+        code_sha256=bound["code_sha256"],
+        config=body["plan"]["environment"]["config"],
+        task_set_sha256=body[BINDINGS]["task_set"]["sha256"],
+    )
+
+
+def update_spec(job: Job) -> UpdateSpec:
+    """Specification of an ``apply_update`` job: the batch's groups as they were recorded."""
+    assert job.run is not None
+    run: Run = job.run
+    version = job.execution.plan_version
+    body = plan_body(version)
+    config = layout.arm_of(body, run.arm.key)["config"]
+    head = RunHead.objects.select_related("checkpoint").get(run=run)
+    batch, size = job.spec["batch"], config["rollout"]["groups_per_batch"]
+    groups = Group.objects.filter(run=run, purpose="train", ordinal__gte=batch * size, ordinal__lt=(batch + 1) * size)
+    return UpdateSpec(
+        run_uid=str(run.uid),
+        plan_sha256=version.sha256,
+        update_uid=layout.update_uid(str(run.uid), batch),
+        batch=batch,
+        first_step=head.steps,
+        policy=policy_ref(body, head.checkpoint),
+        optimizer_sha256=head.optimizer_sha256,
+        objective=config["objective"],
+        optimizer=config["optimizer"],
+        runtime=body[BINDINGS]["runtime"],
+        groups=tuple(_update_group(group) for group in groups.order_by("ordinal")),
+    )
+
+
+def _update_group(group: Group) -> UpdateGroup:
+    document = Document.objects.get(kind="group", subject_uid=group.uid)
+    turns = Turn.objects.filter(trajectory__group=group).order_by("trajectory__slot", "decision")
+    captures = tuple(
+        CaptureRef(turn.capture_sha256, str(turn.trajectory.uid), turn.decision, turn.offset, turn.length)
+        for turn in turns.select_related("trajectory")
+    )
+    return UpdateGroup(
+        record_json=bytes(document.bytes).decode(),
+        record_sha256=document.sha256,
+        capture_blob_sha256=group.capture_blob_sha256,
+        captures=captures,
+    )
+
+
+def known_blob(sha: str, size: int, kind: str) -> BlobRef:
+    """Row of a blob in the index, created when new."""
+    ref, _ = BlobRef.objects.get_or_create(sha256=sha, defaults={"bytes": size, "kind": kind})
+    return ref

@@ -1,0 +1,180 @@
+"""One attempt of one job: claim, run in the engine process, commit; and the one map of exceptions to states.
+
+``failed`` is the experiment's (it broke a rule of the plan), ``errored`` is ours (code or machine).
+A lost attempt goes back to the queue; after the last one the loss is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from runs.actions import jobs
+from runs.actions.actors import service_actor
+from runs.actions.advance import advance, lock_execution
+from runs.actions.execution import fail_run, interrupt_execution
+from runs.actions.receipts import append_receipt
+from runs.errors import StaleLease
+from runs.models import Job
+from worker import handoff, recorder
+from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed
+from workbench.contracts.jobs import CollectResult, UpdateResult
+from workbench.contracts.wire import from_wire, to_wire
+
+logger = logging.getLogger(__name__)
+HEARTBEAT_SECONDS = 5.0
+_client: RunnerClient | None = None
+
+
+class RuntimeMismatch(Exception):
+    """The engine's runtime identity is not the one that the plan binds."""
+
+
+def owner_name() -> str:
+    """Lease owner: the supervised child's name when there is one, then host and process."""
+    return f"{os.environ.get('WORKBENCH_CHILD', 'worker')}@{socket.gethostname()}:{os.getpid()}"
+
+
+def client() -> RunnerClient:
+    """The resident engine process of this worker."""
+    global _client
+    if _client is None:
+        _client = RunnerClient()
+    return _client
+
+
+def execute(job_id: int) -> None:
+    """Run one job if it can be claimed; anything else is a no-op."""
+    job = jobs.claim(job_id, owner=owner_name(), at=timezone.now())
+    if job is None:
+        return
+    try:
+        _HANDLERS[job.kind](job)
+    except StaleLease as error:
+        logger.info("%s", error)
+    except RunnerCancelled:
+        logger.info("job %s: stopped, its lease is gone", job.key)
+    except RunnerDied as error:
+        lose(job, reason=f"engine process died: {error}")
+    except RuntimeMismatch as error:
+        _interrupt(job, str(error))
+    except RunnerFailed as error:
+        _fail(job, "errored", f"{error}")
+    except Exception as error:
+        logger.exception("job %s", job.key)
+        _fail(job, "errored", f"{type(error).__name__}: {error}")
+
+
+def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
+    """Call the engine; heartbeats ride on its polling, and a lost lease stops it."""
+    last = [time.monotonic()]
+    newest: dict[str, Any] = {}
+
+    def lost() -> bool:
+        if time.monotonic() - last[0] < HEARTBEAT_SECONDS:
+            return False
+        last[0] = time.monotonic()
+        return not jobs.heartbeat(job, at=timezone.now(), progress=newest or None)
+
+    return client().call(op, to_wire(spec), on_progress=newest.update, should_cancel=lost)
+
+
+def _check_runtime(job: Job, expected: str) -> None:
+    found = client().call("runtime", {"threads": settings.WORKBENCH_THREADS})["runtime"]
+    if found != expected:
+        raise RuntimeMismatch(f"runtime: got {found[:12]}, expected {expected[:12]} as the plan binds")
+
+
+def _collect(job: Job) -> None:
+    spec, checkpoint = handoff.collect_spec(job)
+    _check_runtime(job, spec.runtime)
+    result = from_wire(CollectResult, _call(job, "collect", spec))
+    recorder.commit_collect(job, spec, checkpoint, result)
+
+
+def _update(job: Job) -> None:
+    spec = handoff.update_spec(job)
+    _check_runtime(job, spec.runtime)
+    result = from_wire(UpdateResult, _call(job, "update", spec))
+    recorder.commit_update(job, result)
+
+
+def _close(job: Job) -> None:
+    recorder.commit_close(job)
+
+
+_HANDLERS: dict[str, Callable[[Job], None]] = {
+    "collect_shard": _collect,
+    "evaluate_shard": _collect,
+    "apply_update": _update,
+    "close_execution": _close,
+}
+
+
+def lose(job: Job, *, reason: str) -> None:
+    """A lost attempt: back to the queue, or recorded as infrastructure-invalid after the last one."""
+    at, actor = timezone.now(), service_actor("worker")
+    try:
+        with transaction.atomic():
+            lock_execution(job.execution)
+            append_receipt(
+                f"execution:{job.execution.uid}", "attempt.lost", str(job.uid),
+                {"job": job.key, "attempt": job.attempt, "owner": job.owner, "reason": reason}, actor=actor, at=at,
+            )  # fmt: skip
+            if jobs.give_back(job, reason=reason, at=at):
+                return
+        _give_up(job, f"{reason}; {job.attempt} of {job.max_attempts} attempts lost")
+    except StaleLease as error:
+        logger.info("%s", error)
+
+
+def _give_up(job: Job, reason: str) -> None:
+    if job.kind in ("collect_shard", "evaluate_shard"):
+        spec, checkpoint = handoff.collect_spec(job)
+        recorder.commit_lost(job, spec, checkpoint, reason)
+    else:
+        _fail(job, "errored", reason)
+
+
+def _fail(job: Job, state: str, reason: str) -> None:
+    at, actor = timezone.now(), service_actor("worker")
+    try:
+        with transaction.atomic():
+            lock_execution(job.execution)
+            jobs.finish(job, state, at=at, error=reason)
+            if job.run is not None and job.kind in ("apply_update", "collect_shard"):
+                fail_run(job.run, reason=f"{job.kind}: {reason}", by=actor, at=at)
+            else:
+                append_receipt(
+                    f"execution:{job.execution.uid}", f"job.{state}", str(job.uid), {"job": job.key, "reason": reason},
+                    actor=actor, at=at,
+                )  # fmt: skip
+                advance(job.execution, actor=actor, at=at)
+    except StaleLease as error:
+        logger.info("%s", error)
+
+
+def _interrupt(job: Job, reason: str) -> None:
+    at, actor = timezone.now(), service_actor("worker")
+    with transaction.atomic():
+        lock_execution(job.execution)
+        if jobs.give_back(job, reason=reason, at=at):
+            job.execution.refresh_from_db()
+            if job.execution.state == "running":
+                interrupt_execution(job.execution, reason=reason, by=actor, at=at)
+
+
+def reap() -> None:
+    """Re-queue what was lost and send again what nobody answered."""
+    at = timezone.now()
+    for job in jobs.expired(at):
+        lose(job, reason="lease ran out")
+    jobs.resend_unanswered(at)
