@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,6 +23,8 @@ from workbench.contracts.errors import EngineFault
 BLOCK_SIZE, NESTED_BLOCK_SIZE = 64, 256  # weights for one 8-bit scale; scales for one float32 scale
 REPACK_SWITCH = "support_avx512bf16_for_cpu"  # attribute of Linear4bit that allows repacking
 REPACKED = "packing_format_for_cpu"  # attribute of its quant_state once it has happened
+CARD_8GB = 8188 * 2**20  # what an 8 GB card reports
+CUDA_CONTEXT = 640 * 2**20
 COMPUTE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -251,3 +254,117 @@ def evaluating(model: nn.Module) -> Iterator[nn.Module]:
         yield model
     finally:
         model.train(was_training)
+
+
+@dataclass(frozen=True)
+class MemoryTerm:
+    """One part of a memory estimate. ``phase``: resident (always there), update or rollout; ``basis``: how it follows."""
+
+    name: str
+    phase: str
+    bytes: int
+    basis: str
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """GPU memory of a profile, computed, not measured. ``total`` = resident + the larger of update and rollout."""
+
+    label: str
+    terms: tuple[MemoryTerm, ...]
+    total: int
+    budget: int
+    fits: bool
+    assumptions: dict[str, int]
+
+
+def nf4_bytes(weights: int) -> tuple[int, int]:
+    """(packed bytes, bytes of quantisation constants) of one NF4 weight of ``weights`` values.
+
+    Two values a byte; one 8-bit scale for 64 values; one float32 scale for 256 of those; a float32
+    offset and two code tables (16 and 256 float32 values).
+    """
+    scales = -(-weights // BLOCK_SIZE)
+    return -(-weights // 2), scales + 4 * -(-scales // NESTED_BLOCK_SIZE) + 4 + 4 * (16 + 256)
+
+
+def _resident_terms(profile: Any, model: nn.Module, trainable: int) -> list[MemoryTerm]:
+    width = 4 if profile.compute_dtype == "float32" else 2
+    head = model.get_output_embeddings()
+    linears = [module.weight for module in model.modules() if isinstance(module, nn.Linear) and module is not head]
+    packed = constants = 0
+    for weight in linears:
+        data, scales = nf4_bytes(weight.numel())
+        packed, constants = packed + data, constants + scales
+    quantised = sum(weight.numel() for weight in linears)
+    kept = sum(parameter.numel() for parameter in model.parameters()) - quantised  # tied weights count once
+    return [
+        MemoryTerm("NF4 weights", "resident", packed, f"{quantised:,} values of {len(linears)} linear modules, 4 bits"),
+        MemoryTerm("quantisation constants", "resident", constants, "8-bit scale / 64, float32 scale / 16,384, tables"),
+        MemoryTerm("weights that stay unquantised", "resident", kept * width, f"{kept:,} values, {width} bytes"),
+        MemoryTerm("LoRA weights", "resident", 4 * trainable, f"{trainable:,} values, float32"),
+        MemoryTerm("AdamW state", "resident", 8 * trainable, "two float32 moments a trainable value"),
+        MemoryTerm("gradients", "resident", 4 * trainable, "float32; kept between trajectories of a step"),
+    ]
+
+
+def _phase_terms(profile: Any, model: Any, context: int, positions: int, rows: int) -> list[MemoryTerm]:
+    text = model.config.get_text_config()
+    width = 4 if profile.compute_dtype == "float32" else 2
+    layers, hidden, ffn = text.num_hidden_layers, text.hidden_size, text.intermediate_size
+    queries = text.num_attention_heads * text.head_dim
+    keys = text.num_key_value_heads * text.head_dim
+    compute = 4 * hidden + 3 * queries + 4 * keys + 4 * ffn  # norms, residuals, q k v before and after rotation, MLP
+    float32 = 4 * hidden + (5 * hidden + queries + ffn)  # norms; inputs of the seven LoRA projections
+    layer = context * (compute * width + float32 * 4)
+    saved = context * hidden * width * layers if profile.gradient_checkpointing else layer * (layers - 1)
+    kind = "layer inputs" if profile.gradient_checkpointing else "all layers but one"
+    logits = positions * text.vocab_size * (2 * width + 12)
+    cache = rows * context * layers * 2 * keys * width
+    return [
+        MemoryTerm(f"activations, {kind}", "update", saved, f"{context} tokens, {layers} layers, microbatch 1"),
+        MemoryTerm("activations, one layer", "update", layer, "its intermediate values while it is differentiated"),
+        MemoryTerm(
+            "one dequantised weight", "update", 2 * hidden * ffn * width, "largest projection, forward and backward"
+        ),
+        MemoryTerm("logits and their gradient", "update", logits, f"{positions} policy positions x {text.vocab_size}"),
+        MemoryTerm("key-value cache", "rollout", cache, f"{rows} rows x {context} tokens"),
+        MemoryTerm("logits of one step", "rollout", rows * text.vocab_size * (width + 8), f"{rows} rows"),
+    ]
+
+
+def memory_estimate(
+    profile: Any,
+    *,
+    context_tokens: int = 2048,
+    policy_positions: int = 512,
+    rollout_rows: int = 4,
+    budget: int = CARD_8GB,
+) -> MemoryEstimate:
+    """GPU memory of a NF4 profile at microbatch 1, every term listed. Nothing here has been measured.
+
+    ``profile``: a ``ModelProfile`` with a configuration (its model is built on the meta device).
+    Logits are counted at ``policy_positions`` only: an update that computes them at every position
+    of the context needs more. Text input only: no image tokens. No reference model (KL beta 0).
+    """
+    if profile.dtype != "nf4":
+        raise EngineFault(f"profile.dtype: got {profile.dtype}, expected nf4 (the estimate is about NF4 and LoRA)")
+    model = profile.meta_model()
+    trainable = profile.counts()["trainable_parameters"]
+    terms = _resident_terms(profile, model, trainable)
+    terms += _phase_terms(profile, model, context_tokens, policy_positions, rollout_rows)
+    terms.append(MemoryTerm("CUDA context and libraries", "resident", CUDA_CONTEXT, "assumed"))
+    phases = {
+        phase: sum(term.bytes for term in terms if term.phase == phase) for phase in ("resident", "update", "rollout")
+    }
+    used = phases["resident"] + max(phases["update"], phases["rollout"])
+    slack = used // 10
+    terms.append(MemoryTerm("allocator slack", "resident", slack, "assumed: a tenth of everything above"))
+    total = used + slack
+    assumptions = {
+        "context_tokens": context_tokens,
+        "policy_positions": policy_positions,
+        "rollout_rows": rollout_rows,
+        "microbatch": 1,
+    }
+    return MemoryEstimate("computed, not measured", tuple(terms), total, budget, total <= budget, assumptions)
