@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.contracts.errors import EngineFault
-from worker.engine.quantized import LORA_TARGETS, auto_class, load_config, lora_targets
+from worker.engine.quantized import LORA_TARGETS, add_lora, auto_class, load_config
 
 FLOAT32, BFLOAT16, NF4 = "float32", "bfloat16", "nf4"
 EMBEDDED, LOCAL, HUB = "embedded", "local", "hub"
@@ -102,15 +102,11 @@ class ModelProfile:
 
     def counts(self) -> dict[str, int]:
         """``parameters`` of the base model, ``lora_modules`` and ``trainable_parameters``, without weights."""
-        from peft import LoraConfig, get_peft_model
-
         model = self.meta_model()
         parameters = sum(parameter.numel() for parameter in model.parameters())
         if self.adaptation["kind"] == FULL:
             return {"parameters": parameters, "lora_modules": 0, "trainable_parameters": parameters}
-        targets = lora_targets(self.adaptation["targets"])
-        config = LoraConfig(r=self.adaptation["rank"], lora_alpha=self.adaptation["alpha"], target_modules=targets)
-        adapted = get_peft_model(model, config)
+        adapted = add_lora(model, self.adaptation)
         return {
             "parameters": parameters,
             "lora_modules": sum(1 for name, _ in adapted.named_modules() if name.endswith(".lora_A.default")),
@@ -258,7 +254,7 @@ def require_device(profile: ModelProfile, *, cuda_available: bool | None = None)
     if profile.device == "cuda" and not has_cuda:
         alternatives = ", ".join(sorted(name for name, other in PROFILES.items() if other.device != "cuda"))
         raise DeviceMissing(
-            f"device: got no CUDA device (torch {torch.__version__}), expected one for profile {profile.name!r}; run it on "
-            f"a machine with an NVIDIA GPU and a CUDA build of torch, or choose {alternatives}"
+            f"device: got no CUDA device (torch {torch.__version__}), expected one for profile {profile.name!r}; run "
+            f"it on a machine with an NVIDIA GPU and a CUDA build of torch, or choose {alternatives}"
         )
     return "cuda" if profile.device == "cuda" or (profile.device == "any" and has_cuda) else "cpu"

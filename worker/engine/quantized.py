@@ -10,6 +10,7 @@ refuses a model that was quantised elsewhere, immediately before backward.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -197,31 +198,37 @@ def prepare_for_training(model: Any, adaptation: dict[str, Any], *, gradient_che
     nothing there is trained, and a float32 copy of a large embedding would cost most of the
     adapter's budget. The initial adapter depends on ``seed`` alone; the global generator is kept.
     """
-    from peft import LoraConfig, get_peft_model
-
     if adaptation.get("kind") != "lora":
         raise EngineFault(f"adaptation.kind: got {adaptation.get('kind')!r}, expected 'lora' (NF4 weights are frozen)")
     guard_nf4(model)
     model.requires_grad_(False)
     if gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    config = LoraConfig(
-        r=adaptation["rank"],
-        lora_alpha=adaptation["alpha"],
-        target_modules=lora_targets(adaptation["targets"]),
-        lora_dropout=0.0,
-        bias="none",
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(adaptation["seed"]) % 2**63)
-        adapted = get_peft_model(model, config)
+    adapted = add_lora(model, adaptation)
     assert_trainable_nf4(adapted)
     return adapted
 
 
-def lora_targets(targets: Any) -> str | list[str]:
-    """peft's form of a target: a regular expression over full module names stays text, a list stays a list."""
-    return targets if isinstance(targets, str) else list(targets)
+def add_lora(model: Any, adaptation: dict[str, Any]) -> Any:
+    """peft model with a fresh float32 LoRA adapter that depends on ``adaptation`` alone, its seed included.
+
+    ``targets``: last names of modules in a list, or a regular expression over full names as text.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    targets = adaptation["targets"]
+    config = LoraConfig(
+        r=adaptation["rank"],
+        lora_alpha=adaptation["alpha"],
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        lora_dropout=0.0,
+        bias="none",
+    )
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # peft asks transformers by a name that transformers 5 announces to rename
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
+        torch.manual_seed(int(adaptation["seed"]) % 2**63)
+        return get_peft_model(model, config)
 
 
 def dequantized_copy(model: Any) -> Any:
@@ -258,7 +265,7 @@ def evaluating(model: nn.Module) -> Iterator[nn.Module]:
 
 @dataclass(frozen=True)
 class MemoryTerm:
-    """One part of a memory estimate. ``phase``: resident (always there), update or rollout; ``basis``: how it follows."""
+    """One part of a memory estimate. ``phase``: resident, update or rollout; ``basis``: how it follows."""
 
     name: str
     phase: str
