@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,13 +84,22 @@ def _ensure_admin() -> str | None:
     return password
 
 
+def _lock_soon(file: IO[str]) -> bool:
+    """Lock without waiting for a supervisor; a reader that looks holds the lock for an instant only."""
+    for attempt in range(10):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.02 * (attempt + 1))
+    return False
+
+
 def acquire_supervisor_lock(home: Home) -> IO[str]:
     """Take the home for this supervisor; keep the returned file open. Raises ``AlreadyRunning``."""
     home.root.mkdir(parents=True, exist_ok=True)
     file = home.supervisor_lock.open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock_soon(file):
         file.seek(0)
         pid = file.read().strip() or "unknown"
         file.close()
@@ -98,7 +108,7 @@ def acquire_supervisor_lock(home: Home) -> IO[str]:
         raise AlreadyRunning(
             f"Workbench is already running on {home.root}{where} (process {pid}). Stop it with Ctrl-C there, or give "
             "this one another folder: WORKBENCH_HOME=/path make run PORT=8001"
-        ) from None
+        )
     file.truncate(0)
     file.write(f"{os.getpid()}\n")
     file.flush()

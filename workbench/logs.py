@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
+from pathlib import Path
+from typing import IO
 
-COLOURS = {"web": 36, "broker": 35, "io": 34, "scheduler": 90}
-WORKER_COLOURS = (32, 33, 92, 93, 94, 95, 96)
+COLOURS = {"workbench": 1, "web": 36, "broker": 35, "io": 34, "study": 33}
+WORKER_COLOURS = (32, 92, 93, 94, 95, 96)
 PREFIX_WIDTH = 9
+LOG_FILE_BYTES = 8 * 1024 * 1024
 
 
 class LineFormatter(logging.Formatter):
@@ -26,3 +30,37 @@ def prefix(name: str, *, colour: bool) -> str:
         return text
     code = COLOURS.get(name) or WORKER_COLOURS[sum(name.encode()) % len(WORKER_COLOURS)]
     return f"\033[{code}m{text}\033[0m"
+
+
+class LogFile:
+    """A child's log on disk, at most twice ``limit`` bytes. A full disk stops the log, not the child."""
+
+    def __init__(self, path: Path, limit: int = LOG_FILE_BYTES) -> None:
+        self.path, self.limit = path, limit
+        self._file: IO[str] | None = None
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        """Append one line with its time (UTC)."""
+        with contextlib.suppress(OSError):
+            if self._file is None or self._size > self.limit:
+                self._open()
+            assert self._file is not None
+            line = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n"
+            self._file.write(line)
+            self._file.flush()
+            self._size += len(line.encode())
+
+    def _open(self) -> None:
+        self.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.exists() and self.path.stat().st_size > self.limit:
+            self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+        self._file = self.path.open("a", encoding="utf-8")
+        self._size = self.path.stat().st_size
+
+    def close(self) -> None:
+        """Close the file; a later line opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -264,6 +264,7 @@ CELERY_ENABLE_UTC = True
 PROCESS_NAME = os.environ.get("WORKBENCH_PROCESS") or f"{socket.gethostname()}/{os.getpid()}"
 
 LOG_LEVEL = log_level()
+LOG_COLOUR = not os.environ.get("NO_COLOR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
