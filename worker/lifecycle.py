@@ -7,8 +7,6 @@ A lost attempt goes back to the queue; after the last one the loss is recorded.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,39 +19,33 @@ from runs.actions import jobs
 from runs.actions.actors import service_actor
 from runs.actions.advance import advance, lock_execution
 from runs.actions.execution import fail_run, interrupt_execution
+from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.errors import StaleLease
 from runs.models import Job
 from worker import handoff, recorder
-from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed
+from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.wire import from_wire, to_wire
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
-_client: RunnerClient | None = None
 
 
 class RuntimeMismatch(Exception):
     """The engine's runtime identity is not the one that the plan binds."""
 
 
-def owner_name() -> str:
-    """Lease owner: the supervised child's name when there is one, then host and process."""
-    return f"{os.environ.get('WORKBENCH_CHILD', 'worker')}@{socket.gethostname()}:{os.getpid()}"
-
-
-def client() -> RunnerClient:
-    """The resident engine process of this worker."""
-    global _client
-    if _client is None:
-        _client = RunnerClient()
-    return _client
+def engine_client(threads: int) -> RunnerClient:
+    """The resident engine process of this process, with the thread count that the plan binds."""
+    pinned = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    environment = settings.child_environment({**pinned, "TOKENIZERS_PARALLELISM": "false"})
+    return resident(environment, store=settings.BLOB_ROOT, cache_dir=settings.CACHE_HOME)
 
 
 def execute(job_id: int) -> None:
     """Run one job if it can be claimed; anything else is a no-op."""
-    job = jobs.claim(job_id, owner=owner_name(), at=timezone.now())
+    job = jobs.claim(job_id, owner=settings.PROCESS_NAME, at=timezone.now())
     if job is None:
         return
     try:
@@ -84,25 +76,25 @@ def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
         last[0] = time.monotonic()
         return not jobs.heartbeat(job, at=timezone.now(), progress=newest or None)
 
-    return client().call(op, to_wire(spec), on_progress=newest.update, should_cancel=lost)
+    client = engine_client(plan_body(job.execution.plan_version)["plan"]["runtime"]["threads"])
+    _check_runtime(client, spec.runtime, spec.policy.dtype)
+    return client.call(op, to_wire(spec), on_progress=newest.update, should_cancel=lost)
 
 
-def _check_runtime(job: Job, expected: str) -> None:
-    found = client().call("runtime", {"threads": settings.WORKBENCH_THREADS})["runtime"]
+def _check_runtime(client: RunnerClient, expected: str, dtype: str) -> None:
+    found = client.call("runtime", {"dtype": dtype})["runtime"]
     if found != expected:
         raise RuntimeMismatch(f"runtime: got {found[:12]}, expected {expected[:12]} as the plan binds")
 
 
 def _collect(job: Job) -> None:
     spec, checkpoint = handoff.collect_spec(job)
-    _check_runtime(job, spec.runtime)
     result = from_wire(CollectResult, _call(job, "collect", spec))
     recorder.commit_collect(job, spec, checkpoint, result)
 
 
 def _update(job: Job) -> None:
     spec = handoff.update_spec(job)
-    _check_runtime(job, spec.runtime)
     result = from_wire(UpdateResult, _call(job, "update", spec))
     recorder.commit_update(job, result)
 

@@ -35,7 +35,7 @@ def ensure_job(
     job, created = Job.objects.get_or_create(
         key=key,
         defaults={
-            "uid": derive_uid(execution.uid, f"job:{key}"), "kind": kind, "queue": queue, "execution": execution, "run": run, "spec": spec, "state": "queued",
+            "uid": derive_uid(None, f"job:{key}"), "kind": kind, "queue": queue, "execution": execution, "run": run, "spec": spec, "state": "queued",
             "max_attempts": max_attempts, "created_at": at, "available_at": at,
         },
     )  # fmt: skip

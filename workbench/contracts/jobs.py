@@ -177,6 +177,7 @@ class DescribeResult:
     formatter: str
     environment: str
     environment_version: str
+    success_definition: str
     environment_code_sha256: str
     reward_code_sha256: str
     harness_code_sha256: str

@@ -22,8 +22,9 @@ CREDITS = ("vanilla", "fatal_suffix", "one_sided_clamp")
 SPLITS = ("train", "validation", "test", "out_of_distribution", "anchor")
 CONDITIONS = ("standard", "stress")
 ENDPOINT_METRICS = (
-    "reward", "success", "finish", "recovery_all", "recovery_exposed", "fatal", "policy_error", "premature",
-    "repeat_calls", "tool_depth", "continued_after_fatal", "budget_exhausted",
+    "reward", "success", "finish", "policy_failure", "premature_finish_all", "budget_exhausted", "tool_depth",
+    "repeat_any", "repeat_calls", "fatal", "continued_after_fatal_all", "exposed", "recovery_all", "pass_at_k",
+    "pass_hat_k",
 )  # fmt: skip
 
 
