@@ -1,0 +1,93 @@
+"""Progress of a run: done of total, rate, time left, and what happens right now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Max, Min
+from django.utils.translation import gettext as _
+
+from runs.actions.plans import plan_body
+from runs.models import EvaluationItem, Group, Job, Run
+from workbench.contracts import layout
+
+
+@dataclass(frozen=True)
+class Progress:
+    """``rate`` in units per minute, ``left`` in seconds: None where too little has happened to say."""
+
+    done: int
+    total: int
+    unit: str
+    rate: float | None
+    left: float | None
+    doing: str
+    steps: int
+    max_steps: int
+
+    @property
+    def share(self) -> float:
+        """0..100, for the bar."""
+        return 100.0 * self.done / self.total if self.total else 0.0
+
+
+def run_config(run: Run) -> dict[str, Any]:
+    """The arm's resolved configuration from the frozen bytes; empty for a run without an arm."""
+    if run.arm is None or run.plan_version is None:
+        return {}
+    config: dict[str, Any] = layout.arm_of(plan_body(run.plan_version), run.arm.key)["config"]
+    return config
+
+
+def describe_job(job: Job | None) -> str:
+    """What a leased job does, in words."""
+    if job is None:
+        return ""
+    progress = job.progress or {}
+    word = {
+        "collect_shard": _("collecting rollouts"),
+        "apply_update": _("updating the policy"),
+        "evaluate_shard": _("evaluating"),
+        "close_execution": _("closing the execution"),
+    }.get(job.kind, job.kind)
+    parts = [str(word)]
+    if "done" in progress and "total" in progress:
+        parts.append(_("%(done)s of %(total)s") % progress)
+    detail = progress.get("what") or progress.get("doing") or progress.get("stage")
+    if detail:
+        parts.append(str(detail))
+    return ", ".join(parts)
+
+
+def _rate(first: datetime | None, last: datetime | None, count: int) -> float | None:
+    if first is None or last is None or count < 2 or last <= first:
+        return None
+    return (count - 1) / ((last - first).total_seconds() / 60)
+
+
+def run_progress(run: Run, job: Job | None) -> Progress:
+    """Progress in groups while training, in evaluation items afterwards. Needs ``head`` loaded."""
+    config, head = run_config(run), run.head
+    batches = config.get("budget", {}).get("batches", head.batch)
+    per_batch = config.get("rollout", {}).get("groups_per_batch", 1)
+    max_steps = config.get("budget", {}).get("max_steps", head.steps)
+    doing = describe_job(job) or (_("waiting for a worker") if head.state == "running" else "")
+    if head.phase == "evaluate" and run.plan_version is not None:
+        plan = plan_body(run.plan_version)["plan"]
+        total = sum(s["tasks"] for s in plan["evaluation"]["splits"]) * plan["evaluation"]["repeats"]
+        total *= len(plan["evaluation"]["conditions"])
+        seen = EvaluationItem.objects.filter(run=run).aggregate(
+            n=Count("pk"), first=Min("trajectory__group__created_at"), last=Max("trajectory__group__created_at")
+        )
+        unit = _("evaluation items")
+    else:
+        total, unit = batches * per_batch, _("groups")
+        seen = Group.objects.filter(run=run, purpose="train").aggregate(
+            n=Count("pk"), first=Min("created_at"), last=Max("created_at")
+        )
+    rate = _rate(seen["first"], seen["last"], seen["n"])
+    running = head.state == "running"
+    left = 60 * (total - seen["n"]) / rate if running and rate and total > seen["n"] else None
+    return Progress(seen["n"], max(total, seen["n"]), unit, rate if running else None, left, doing, head.steps, max_steps)
