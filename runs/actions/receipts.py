@@ -11,7 +11,6 @@ from django.db import IntegrityError, connection, transaction
 
 from runs.models import Actor, Anchor, Receipt, StreamHead
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
-from workbench.faults import reach
 
 RECEIPT_SCHEMA = "workbench.receipt/1"
 ANCHOR_SCHEMA = "workbench.anchor/1"
@@ -86,7 +85,6 @@ def append_receipt(
         stream=stream, seq=head.seq + 1, prev=head.sha256, sha256=sha256_hex(data), bytes=data,
         kind=kind, subject_uid=subject, actor=actor, at=at,
     )  # fmt: skip
-    reach("receipt_append")
     head.seq, head.sha256 = receipt.seq, receipt.sha256
     head.save(update_fields=["seq", "sha256"])
     return receipt
