@@ -12,8 +12,14 @@ import signal
 from pathlib import Path
 
 POINTS = (
-    "collect", "blob_written", "old_logprobs", "backward", "adapter_written", "receipt_append", "dispatch",
-)  # fmt: skip
+    "collect",
+    "blob_written",
+    "old_logprobs",
+    "backward",
+    "adapter_written",
+    "receipt_append",
+    "dispatch",
+)
 
 
 def reach(name: str) -> None:

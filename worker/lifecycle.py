@@ -23,10 +23,10 @@ from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.errors import StaleLease
 from runs.models import Job
-from worker import handoff, recorder
-from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.wire import from_wire, to_wire
+from worker import handoff, recorder
+from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
@@ -118,9 +118,13 @@ def lose(job: Job, *, reason: str) -> None:
         with transaction.atomic():
             lock_execution(job.execution)
             append_receipt(
-                f"execution:{job.execution.uid}", "attempt.lost", str(job.uid),
-                {"job": job.key, "attempt": job.attempt, "owner": job.owner, "reason": reason}, actor=actor, at=at,
-            )  # fmt: skip
+                f"execution:{job.execution.uid}",
+                "attempt.lost",
+                str(job.uid),
+                {"job": job.key, "attempt": job.attempt, "owner": job.owner, "reason": reason},
+                actor=actor,
+                at=at,
+            )
             if jobs.give_back(job, reason=reason, at=at):
                 return
         _give_up(job, f"{reason}; {job.attempt} of {job.max_attempts} attempts lost")
@@ -146,9 +150,13 @@ def _fail(job: Job, state: str, reason: str) -> None:
                 fail_run(job.run, reason=f"{job.kind}: {reason}", by=actor, at=at)
             else:
                 append_receipt(
-                    f"execution:{job.execution.uid}", f"job.{state}", str(job.uid), {"job": job.key, "reason": reason},
-                    actor=actor, at=at,
-                )  # fmt: skip
+                    f"execution:{job.execution.uid}",
+                    f"job.{state}",
+                    str(job.uid),
+                    {"job": job.key, "reason": reason},
+                    actor=actor,
+                    at=at,
+                )
                 advance(job.execution, actor=actor, at=at)
     except StaleLease as error:
         logger.info("%s", error)

@@ -44,7 +44,9 @@ def _machine(timing: dict[str, float] | None) -> dict[str, Any]:
     return {"host": socket.gethostname(), "platform": platform.platform(), "timing": timing or {}}
 
 
-def _receipt(job: Job, kind: str, body: dict[str, Any], actor: Actor, at: datetime, timing: dict[str, float] | None) -> None:
+def _receipt(
+    job: Job, kind: str, body: dict[str, Any], actor: Actor, at: datetime, timing: dict[str, float] | None
+) -> None:
     stream = f"run:{job.run.uid}" if job.run is not None else f"execution:{job.execution.uid}"
     full = {"job": job.key, "attempt": job.attempt, "owner": job.owner, **body, "machine": _machine(timing)}
     append_receipt(stream, kind, str(job.uid), full, actor=actor, at=at)
@@ -72,9 +74,16 @@ def commit_collect(job: Job, spec: CollectSpec, checkpoint: Checkpoint, result: 
 
 
 def _commit_groups(
-    job: Job, spec: CollectSpec, checkpoint: Checkpoint, groups: Sequence[CollectedGroup],
-    metrics: Sequence[MetricRecord], timing: dict[str, float] | None, *, state: str, error: str,
-) -> None:  # fmt: skip
+    job: Job,
+    spec: CollectSpec,
+    checkpoint: Checkpoint,
+    groups: Sequence[CollectedGroup],
+    metrics: Sequence[MetricRecord],
+    timing: dict[str, float] | None,
+    *,
+    state: str,
+    error: str,
+) -> None:
     at, actor = timezone.now(), service_actor("worker")
     expected = [group.group_uid for group in spec.groups]
     with transaction.atomic():
@@ -88,13 +97,14 @@ def _commit_groups(
             raise ValueError(f"groups: got {[str(row.uid) for row in rows]}, expected {expected}")
         if job.run is not None and spec.purpose == "train":
             _count(job.run, rows, at)
-        write_points(
-            job.run, _with_axes(metrics, job.run), segment="", at=at, wall_seconds=_wall_seconds(job.run, at)
-        )
+        write_points(job.run, _with_axes(metrics, job.run), segment="", at=at, wall_seconds=_wall_seconds(job.run, at))
         body = {
-            "purpose": spec.purpose, "condition": spec.condition, "split": spec.split, "checkpoint": checkpoint.sha256,
+            "purpose": spec.purpose,
+            "condition": spec.condition,
+            "split": spec.split,
+            "checkpoint": checkpoint.sha256,
             "groups": [[str(row.uid), row.record_sha256, row.capture_blob_sha256] for row in rows],
-        }  # fmt: skip
+        }
         _receipt(job, "shard.collected" if state == "succeeded" else "shard.lost", body, actor, at, timing)
         advance(execution, actor=actor, at=at)
 
@@ -128,12 +138,18 @@ def commit_update(job: Job, result: UpdateResult) -> None:
             job.run, _with_axes(result.metrics, job.run), segment="", at=at, wall_seconds=_wall_seconds(job.run, at)
         )
         body = {
-            "update": record.uid, "record_sha256": result.record_sha256, "adapter_before": record.adapter_before,
-            "adapter_after": record.adapter_after, "steps": len(record.steps), "skipped": record.skipped,
-        }  # fmt: skip
+            "update": record.uid,
+            "record_sha256": result.record_sha256,
+            "adapter_before": record.adapter_before,
+            "adapter_after": record.adapter_after,
+            "steps": len(record.steps),
+            "skipped": record.skipped,
+        }
         _receipt(job, "update.applied" if record.skipped is None else "update.skipped", body, actor, at, result.timing)
         if record.skipped == "non_finite":
-            fail_run(job.run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at)
+            fail_run(
+                job.run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at
+            )
         advance(execution, actor=actor, at=at)
 
 
@@ -160,27 +176,60 @@ def _lost_group(job: Job, spec: CollectSpec, checkpoint: Checkpoint, index: int,
     initial = sha256_hex(b"workbench.unknown-state")
     trajectories = tuple(
         TrajectoryRecord(
-            uid=slot.trajectory_uid, slot=slot.slot, seed=slot.seed, task_uid=group.task_uid,
-            failure_profile=group.failure_profile, status=INFRASTRUCTURE_INVALID, invalid_reason=f"{LOST_REASON}: {reason}",
-            terminal=None, turns=(), injections=(), facts=None, reward=None, success=None,
-            success_definition=bindings["environment"]["success_definition"], invariants=(),
-            initial_state_sha256=initial, final_state_sha256=None,
-        )  # fmt: skip
+            uid=slot.trajectory_uid,
+            slot=slot.slot,
+            seed=slot.seed,
+            task_uid=group.task_uid,
+            failure_profile=group.failure_profile,
+            status=INFRASTRUCTURE_INVALID,
+            invalid_reason=f"{LOST_REASON}: {reason}",
+            terminal=None,
+            turns=(),
+            injections=(),
+            facts=None,
+            reward=None,
+            success=None,
+            success_definition=bindings["environment"]["success_definition"],
+            invariants=(),
+            initial_state_sha256=initial,
+            final_state_sha256=None,
+        )
         for slot in group.slots
     )
     record = GroupRecord(
-        uid=group.group_uid, run_uid=spec.run_uid, plan_sha256=spec.plan_sha256, purpose=spec.purpose,
-        condition=spec.condition, split=spec.split, ordinal=group.ordinal, task_uid=group.task_uid,
-        task_sha256=task.task_sha256, family=task.family, failure_profile=group.failure_profile, sampling=spec.sampling,
+        uid=group.group_uid,
+        run_uid=spec.run_uid,
+        plan_sha256=spec.plan_sha256,
+        purpose=spec.purpose,
+        condition=spec.condition,
+        split=spec.split,
+        ordinal=group.ordinal,
+        task_uid=group.task_uid,
+        task_sha256=task.task_sha256,
+        family=task.family,
+        failure_profile=group.failure_profile,
+        sampling=spec.sampling,
         identities=Identities(
-            base_model=checkpoint.base_model_sha256, adapter=checkpoint.sha256, tokenizer=checkpoint.tokenizer_sha256,
-            formatter=bindings["policy"]["formatter"], environment=bindings["environment"]["code_sha256"],
-            harness=bindings["harness"], runtime=spec.runtime, reward=bindings["reward"]["code_sha256"],
-            task_set=spec.environment.task_set_sha256, policy_version=checkpoint.policy_version,
+            base_model=checkpoint.base_model_sha256,
+            adapter=checkpoint.sha256,
+            tokenizer=checkpoint.tokenizer_sha256,
+            formatter=bindings["policy"]["formatter"],
+            environment=bindings["environment"]["code_sha256"],
+            harness=bindings["harness"],
+            runtime=spec.runtime,
+            reward=bindings["reward"]["code_sha256"],
+            task_set=spec.environment.task_set_sha256,
+            policy_version=checkpoint.policy_version,
         ),
-        trajectories=trajectories, eligible=False, ineligible_reason=f"{LOST_REASON} in every slot", signal=None,
-        mean=None, sigma=None, advantage_kind=spec.advantage["kind"] if spec.advantage else None, advantages_G=None,
-    )  # fmt: skip
+        trajectories=trajectories,
+        eligible=False,
+        ineligible_reason=f"{LOST_REASON} in every slot",
+        signal=None,
+        mean=None,
+        sigma=None,
+        advantage_kind=spec.advantage["kind"] if spec.advantage else None,
+        advantages_G=None,
+    )
     blob, refs = write_group_file([])
     data = record_bytes(record)
     return CollectedGroup(data.decode(), sha256_hex(data), blob_store().put(blob), len(blob), refs)

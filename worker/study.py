@@ -60,9 +60,13 @@ def describe(plan: dict[str, Any], *, on_progress: Progress | None = None) -> De
     """Ask the engine what the plan's model, environment and reward are; builds the warm start if need be."""
     policy = plan["policy"]
     spec = DescribeSpec(
-        model=policy["model"], dtype=policy["dtype"], adaptation=policy["adaptation"], formatter=policy["formatter"],
-        environment=plan["environment"]["id"], environment_config=plan["environment"]["config"],
-    )  # fmt: skip
+        model=policy["model"],
+        dtype=policy["dtype"],
+        adaptation=policy["adaptation"],
+        formatter=policy["formatter"],
+        environment=plan["environment"]["id"],
+        environment_config=plan["environment"]["config"],
+    )
     client = engine_client(plan["runtime"]["threads"])
     try:
         return from_wire(DescribeResult, client.call("describe", to_wire(spec), on_progress=on_progress))
@@ -76,7 +80,9 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
     splits: dict[str, list[dict[str, str]]] = {}
     with transaction.atomic():
         task_set = store_task_set(data, environment=found.environment, version=found.environment_version)
-        reference_blobs({found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=blob_store())
+        reference_blobs(
+            {found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=blob_store()
+        )
     value = parse_canonical(data)
     uids = dict(task_set.tasks.values_list("task_sha256", "uid"))
     for item in value["tasks"] if isinstance(value, dict) else value:
@@ -86,13 +92,19 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
     lock = settings.BASE_DIR / "requirements.txt"
     return {
         "policy": {
-            "base_model_sha256": found.base_model_sha256, "tokenizer_sha256": found.tokenizer_sha256,
-            "parent_adapter_sha256": found.parent_adapter_sha256, "parent_adapter_bytes": found.parent_adapter_bytes,
-            "vocabulary_sha256": found.vocabulary_sha256, "parameters": found.parameters,
-            "trainable_parameters": found.trainable_parameters, "formatter": found.formatter,
+            "base_model_sha256": found.base_model_sha256,
+            "tokenizer_sha256": found.tokenizer_sha256,
+            "parent_adapter_sha256": found.parent_adapter_sha256,
+            "parent_adapter_bytes": found.parent_adapter_bytes,
+            "vocabulary_sha256": found.vocabulary_sha256,
+            "parameters": found.parameters,
+            "trainable_parameters": found.trainable_parameters,
+            "formatter": found.formatter,
         },
         "environment": {
-            "id": found.environment, "version": found.environment_version, "code_sha256": found.environment_code_sha256,
+            "id": found.environment,
+            "version": found.environment_version,
+            "code_sha256": found.environment_code_sha256,
             "success_definition": found.success_definition,
         },
         "reward": {**plan["reward"], "code_sha256": found.reward_code_sha256},
@@ -102,7 +114,7 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
         "task_set": {"sha256": found.task_set_sha256, "splits": splits},
         "dependency_lock": sha256_hex(lock.read_bytes()),
         "warm_start": {"recipe_sha256": found.warm_start.get("recipe_sha256")},
-    }  # fmt: skip
+    }
 
 
 def provenance() -> dict[str, Any]:
@@ -110,7 +122,9 @@ def provenance() -> dict[str, Any]:
 
     def git(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(["git", *arguments], cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=20)
+            done = subprocess.run(
+                ["git", *arguments], cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=20
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout if done.returncode == 0 else None
@@ -148,11 +162,19 @@ def _run_summary(run: Run) -> dict[str, Any]:
     head = run.head
     masked = sum(TrajectoryCredit.objects.filter(update__run=run).values_list("masked_tokens", flat=True))
     return {
-        "uid": str(run.uid), "arm": run.arm.key, "seed": run.seed, "state": head.state, "reason": head.reason,
-        "groups": groups.count(), "eligible": groups.filter(eligible=True).count(),
-        "with_signal": groups.filter(signal="signal").count(), "updates": head.steps, "batches": head.batch,
-        "masked_tokens": masked, "adapter_sha256": head.checkpoint.sha256,
-    }  # fmt: skip
+        "uid": str(run.uid),
+        "arm": run.arm.key,
+        "seed": run.seed,
+        "state": head.state,
+        "reason": head.reason,
+        "groups": groups.count(),
+        "eligible": groups.filter(eligible=True).count(),
+        "with_signal": groups.filter(signal="signal").count(),
+        "updates": head.steps,
+        "batches": head.batch,
+        "masked_tokens": masked,
+        "adapter_sha256": head.checkpoint.sha256,
+    }
 
 
 def _evaluation_summary(execution: Execution) -> list[dict[str, Any]]:
@@ -166,15 +188,19 @@ def _evaluation_summary(execution: Execution) -> list[dict[str, Any]]:
             rewards = list(valid.values_list("trajectory__reward_total", flat=True))
             found.append(
                 {
-                    "checkpoint_sha256": checkpoint.sha256, "arm": checkpoint.run.arm.key if checkpoint.run else None,
-                    "seed": checkpoint.run.seed if checkpoint.run else None, "condition": condition, "split": split,
-                    "items": cell.count(), "tasks": cell.values("task").distinct().count(),
+                    "checkpoint_sha256": checkpoint.sha256,
+                    "arm": checkpoint.run.arm.key if checkpoint.run else None,
+                    "seed": checkpoint.run.seed if checkpoint.run else None,
+                    "condition": condition,
+                    "split": split,
+                    "items": cell.count(),
+                    "tasks": cell.values("task").distinct().count(),
                     "finish": [valid.filter(trajectory__finished=True).count(), cell.count()],
                     "success": [valid.filter(trajectory__success=True).count(), cell.count()],
                     "fatal": [valid.filter(trajectory__fatal_confirmed__isnull=False).count(), cell.count()],
                     "recovered": [valid.filter(trajectory__recovered=True).count(), cell.count()],
                     "reward_mean": sum(rewards) / len(rewards) if rewards else None,
-                }  # fmt: skip
+                }
             )
     return found
 
@@ -186,11 +212,22 @@ def summary(execution: Execution, *, wall_s: float | None) -> dict[str, Any]:
     closure = None
     if document is not None:
         closure = {**parse_canonical(bytes(document.bytes))["counts"], "manifest_sha256": document.sha256}
-    runs = Run.objects.filter(execution=execution).select_related("arm", "head__checkpoint").order_by("arm__position", "seed")
+    runs = (
+        Run.objects.filter(execution=execution)
+        .select_related("arm", "head__checkpoint")
+        .order_by("arm__position", "seed")
+    )
     body = plan_body(execution.plan_version)
     return {
-        "study": body["plan"]["study"], "plan": body["plan"]["name"], "scale": body["plan"]["scale"],
-        "plan_sha256": execution.plan_version.sha256, "execution": str(execution.uid), "state": execution.state,
-        "reason": execution.reason, "runs": [_run_summary(run) for run in runs],
-        "evaluation": _evaluation_summary(execution), "closure": closure, "wall_s": wall_s,
-    }  # fmt: skip
+        "study": body["plan"]["study"],
+        "plan": body["plan"]["name"],
+        "scale": body["plan"]["scale"],
+        "plan_sha256": execution.plan_version.sha256,
+        "execution": str(execution.uid),
+        "state": execution.state,
+        "reason": execution.reason,
+        "runs": [_run_summary(run) for run in runs],
+        "evaluation": _evaluation_summary(execution),
+        "closure": closure,
+        "wall_s": wall_s,
+    }

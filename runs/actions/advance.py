@@ -20,7 +20,6 @@ from runs.actions.transitions import move_execution, move_run
 from runs.models import (
     Actor,
     Checkpoint,
-    EvaluationItem,
     Execution,
     Group,
     Job,
@@ -48,9 +47,15 @@ class _Scene:
         """State of the job with this key, created if need be."""
         if key not in self.jobs:
             ensure_job(
-                key=key, kind=kind, queue=queue, execution=self.execution, run=run, spec=spec,
-                max_attempts=self.body["plan"]["budget"]["max_attempts"], at=self.at,
-            )  # fmt: skip
+                key=key,
+                kind=kind,
+                queue=queue,
+                execution=self.execution,
+                run=run,
+                spec=spec,
+                max_attempts=self.body["plan"]["budget"]["max_attempts"],
+                at=self.at,
+            )
             self.jobs[key] = "queued"
         return self.jobs[key]
 
@@ -69,9 +74,13 @@ def advance(execution: Execution, *, actor: Actor, at: datetime) -> None:
     if execution.state != "running":
         return
     scene = _Scene(
-        execution, plan_body(execution.plan_version), execution.plan_version.sha256, actor, at,
+        execution,
+        plan_body(execution.plan_version),
+        execution.plan_version.sha256,
+        actor,
+        at,
         dict(Job.objects.filter(execution=execution).values_list("key", "state")),
-    )  # fmt: skip
+    )
     if execution.phase == "preflight" and not _preflight(scene):
         return
     if execution.phase == "train":
@@ -119,7 +128,9 @@ def _preflight_gate(scene: _Scene) -> bool:
         else f"preflight: {counts['zero']} of {counts['eligible']} probe groups carry no signal, limit {limit}"
     )
     scene.receipt("preflight.stopped", str(scene.execution.uid), {**result, "reason": reason})
-    for head in RunHead.objects.filter(run__execution=scene.execution, state__in=("pending", "running")).select_related("run"):
+    for head in RunHead.objects.filter(run__execution=scene.execution, state__in=("pending", "running")).select_related(
+        "run"
+    ):
         move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at)
     move_execution(scene.execution, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
     return False
@@ -127,7 +138,9 @@ def _preflight_gate(scene: _Scene) -> bool:
 
 def _train(scene: _Scene) -> None:
     heads = list(
-        RunHead.objects.filter(run__execution=scene.execution).select_related("run__arm", "checkpoint").order_by("run_id")
+        RunHead.objects.filter(run__execution=scene.execution)
+        .select_related("run__arm", "checkpoint")
+        .order_by("run_id")
     )
     parent = Checkpoint.objects.get(uid=layout.parent_checkpoint_uid(str(scene.execution.plan_version.uid)))
     for head in heads:
@@ -154,9 +167,12 @@ def _may_start(scene: _Scene, head: RunHead, heads: list[RunHead]) -> bool:
     ).count()
     met = actionable >= gate["minimum"]
     result = {
-        "rule": gate["rule"], "counted_over": gate["counted_over"], "cases": actionable, "minimum": gate["minimum"],
+        "rule": gate["rule"],
+        "counted_over": gate["counted_over"],
+        "cases": actionable,
+        "minimum": gate["minimum"],
         "met": met,
-    }  # fmt: skip
+    }
     scene.receipt("gate.met" if met else "gate.refused", str(head.run.uid), result)
     if not met:
         reason = f"gate: {actionable} actionable cases, minimum {gate['minimum']}"
@@ -189,14 +205,22 @@ def _error_gate(scene: _Scene, head: RunHead, config: dict[str, Any]) -> bool:
     counts = Trajectory.objects.filter(group__run=head.run, group__purpose="train").aggregate(
         total=Count("pk"), invalid=Count("pk", filter=Q(status="infrastructure_invalid"))
     )
-    if counts["total"] < gate["minimum_trajectories"] or counts["invalid"] <= gate["max_invalid_share"] * counts["total"]:
+    if (
+        counts["total"] < gate["minimum_trajectories"]
+        or counts["invalid"] <= gate["max_invalid_share"] * counts["total"]
+    ):
         return False
     reason = (
         f"error-rate gate: {counts['invalid']} of {counts['total']} trajectories are infrastructure-invalid, "
         f"limit {gate['max_invalid_share']}"
     )
     append_receipt(
-        f"run:{head.run.uid}", "run.stopped", str(head.run.uid), {**counts, "reason": reason}, actor=scene.actor, at=scene.at
+        f"run:{head.run.uid}",
+        "run.stopped",
+        str(head.run.uid),
+        {**counts, "reason": reason},
+        actor=scene.actor,
+        at=scene.at,
     )
     cancel_jobs(run=head.run, at=scene.at, reason=reason)
     move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
@@ -221,10 +245,29 @@ def _close(scene: _Scene) -> None:
         _set_phase(scene, "done")
 
 
-def progress_of(execution: Execution) -> dict[str, int]:
-    """Counts for pages and terminals: jobs done and known, evaluation items stored."""
-    jobs = Job.objects.filter(execution=execution).aggregate(
-        known=Count("pk"), done=Count("pk", filter=~Q(state__in=("queued", "leased")))
-    )
-    items = EvaluationItem.objects.filter(plan_version=execution.plan_version).count()
-    return {"jobs_known": jobs["known"], "jobs_done": jobs["done"], "evaluation_items": items}
+def progress_of(execution: Execution) -> dict[str, Any]:
+    """Progress for pages and terminals: jobs done, jobs expected by the plan, and what runs now."""
+    body = plan_body(execution.plan_version)
+    jobs = Job.objects.filter(execution=execution)
+    done = jobs.exclude(state__in=("queued", "leased")).count()
+    shards = sum(layout.evaluation_shard_count(body, split) for _, split in layout.evaluation_grid(body))
+    expected = len(layout.preflight_shards(body, execution.plan_version.sha256, str(execution.uid))) + shards + 1
+    for head in RunHead.objects.filter(run__execution=execution).select_related("run__arm"):
+        if is_terminal("run", head.state):
+            expected += jobs.filter(run=head.run).count()
+        else:
+            budget = layout.arm_of(body, head.run.arm.key)["config"]["budget"]
+            expected += 2 * budget["batches"] + shards
+    now = [
+        {"key": job.key, "kind": job.kind, "run": job.run.name if job.run else None, "progress": job.progress}
+        for job in jobs.filter(state="leased").select_related("run").order_by("pk")
+    ]
+    if execution.state in ("closed", "stopped", "cancelled"):
+        expected = done
+    return {
+        "done": done,
+        "expected": max(expected, done),
+        "now": now,
+        "state": execution.state,
+        "phase": execution.phase,
+    }

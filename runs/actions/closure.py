@@ -55,11 +55,21 @@ def run_manifest(run: Run) -> dict[str, Any]:
         "steps": head.steps,
         "final_adapter_sha256": head.checkpoint.sha256,
         "groups": [
-            {"uid": str(g.uid), "ordinal": g.ordinal, "record_sha256": g.record_sha256, "captures": g.capture_blob_sha256}
+            {
+                "uid": str(g.uid),
+                "ordinal": g.ordinal,
+                "record_sha256": g.record_sha256,
+                "captures": g.capture_blob_sha256,
+            }
             for g in groups
         ],
         "updates": [
-            {"uid": str(u.uid), "batch": u.batch, "record_sha256": u.record_sha256, "adapter": u.checkpoint_after.sha256}
+            {
+                "uid": str(u.uid),
+                "batch": u.batch,
+                "record_sha256": u.record_sha256,
+                "adapter": u.checkpoint_after.sha256,
+            }
             for u in updates
         ],
     }
@@ -155,9 +165,12 @@ def build_closure(execution: Execution) -> dict[str, Any]:
         items += len(manifest["items"])
         evaluations.append(
             {
-                "uid": uid, "checkpoint_uid": manifest["checkpoint_uid"], "condition": manifest["condition"],
-                "items": len(manifest["items"]), "manifest_sha256": document.sha256,
-            }  # fmt: skip
+                "uid": uid,
+                "checkpoint_uid": manifest["checkpoint_uid"],
+                "condition": manifest["condition"],
+                "items": len(manifest["items"]),
+                "manifest_sha256": document.sha256,
+            }
         )
     aggregate = build_aggregate(
         plan_sha256=execution.plan_version.sha256,
@@ -188,10 +201,16 @@ def close_execution(execution: Execution, *, actor: Actor, at: datetime) -> Docu
         closure = build_closure(execution)
         document = _store(CLOSURE, str(execution.uid), closure)
         append_receipt(
-            f"execution:{execution.uid}", "execution.closed", str(execution.uid),
-            {"manifest_sha256": document.sha256, "counts": closure["counts"]}, actor=actor, at=at,
-        )  # fmt: skip
-        move_execution(execution, "closed", reason="every run ended, every item evaluated", actor=actor, at=at, phase="done")
+            f"execution:{execution.uid}",
+            "execution.closed",
+            str(execution.uid),
+            {"manifest_sha256": document.sha256, "counts": closure["counts"]},
+            actor=actor,
+            at=at,
+        )
+        move_execution(
+            execution, "closed", reason="every run ended, every item evaluated", actor=actor, at=at, phase="done"
+        )
         anchor_heads()
     return document
 

@@ -27,27 +27,46 @@ def start_execution(version: PlanVersion, *, by: Actor, at: datetime, provenance
         execution, created = Execution.objects.get_or_create(
             plan_version=version,
             defaults={
-                "uid": layout.execution_uid(version_uid), "state": "pending", "phase": "preflight", "counters": {},
+                "uid": layout.execution_uid(version_uid),
+                "state": "pending",
+                "phase": "preflight",
+                "counters": {},
                 "updated_at": at,
             },
-        )  # fmt: skip
+        )
         if not created:
             return execution
         parent = _parent_checkpoint(version, body, at)
         for arm in Arm.objects.filter(plan_version=version).order_by("position"):
             for seed in arm.seeds:
                 run = Run.objects.create(
-                    uid=layout.run_uid(version_uid, arm.key, seed), execution=execution, plan_version=version, arm=arm,
-                    seed=seed, origin="native", name=f"{arm.key}-s{seed}", parent_checkpoint=parent, created_at=at,
-                )  # fmt: skip
+                    uid=layout.run_uid(version_uid, arm.key, seed),
+                    execution=execution,
+                    plan_version=version,
+                    arm=arm,
+                    seed=seed,
+                    origin="native",
+                    name=f"{arm.key}-s{seed}",
+                    parent_checkpoint=parent,
+                    created_at=at,
+                )
                 RunHead.objects.create(
-                    run=run, state="pending", phase="train", policy_version=0, checkpoint=parent,
-                    runtime=body["bindings"]["runtime"], updated_at=at,
-                )  # fmt: skip
+                    run=run,
+                    state="pending",
+                    phase="train",
+                    policy_version=0,
+                    checkpoint=parent,
+                    runtime=body["bindings"]["runtime"],
+                    updated_at=at,
+                )
         append_receipt(
-            f"execution:{execution.uid}", "execution.started", str(execution.uid),
-            {"plan_sha256": version.sha256, "provenance": provenance}, actor=by, at=at,
-        )  # fmt: skip
+            f"execution:{execution.uid}",
+            "execution.started",
+            str(execution.uid),
+            {"plan_sha256": version.sha256, "provenance": provenance},
+            actor=by,
+            at=at,
+        )
         move_execution(execution, "running", reason="started", actor=by, at=at)
         advance(execution, actor=by, at=at)
     return execution
@@ -56,11 +75,18 @@ def start_execution(version: PlanVersion, *, by: Actor, at: datetime, provenance
 def _parent_checkpoint(version: PlanVersion, body: dict[str, Any], at: datetime) -> Checkpoint:
     policy = body["bindings"]["policy"]
     return Checkpoint.objects.create(
-        uid=layout.parent_checkpoint_uid(str(version.uid)), run=None, parent=None,
-        sha256=policy["parent_adapter_sha256"], policy_version=0, kind="parent",
-        base_model_sha256=policy["base_model_sha256"], tokenizer_sha256=policy["tokenizer_sha256"],
-        adaptation=body["plan"]["policy"]["adaptation"], blob_bytes=policy["parent_adapter_bytes"], created_at=at,
-    )  # fmt: skip
+        uid=layout.parent_checkpoint_uid(str(version.uid)),
+        run=None,
+        parent=None,
+        sha256=policy["parent_adapter_sha256"],
+        policy_version=0,
+        kind="parent",
+        base_model_sha256=policy["base_model_sha256"],
+        tokenizer_sha256=policy["tokenizer_sha256"],
+        adaptation=body["plan"]["policy"]["adaptation"],
+        blob_bytes=policy["parent_adapter_bytes"],
+        created_at=at,
+    )
 
 
 def interrupt_execution(execution: Execution, *, reason: str, by: Actor, at: datetime) -> None:
@@ -68,7 +94,12 @@ def interrupt_execution(execution: Execution, *, reason: str, by: Actor, at: dat
     with transaction.atomic():
         move_execution(execution, "interrupted", reason=reason, actor=by, at=at)
         append_receipt(
-            f"execution:{execution.uid}", "execution.interrupted", str(execution.uid), {"reason": reason}, actor=by, at=at
+            f"execution:{execution.uid}",
+            "execution.interrupted",
+            str(execution.uid),
+            {"reason": reason},
+            actor=by,
+            at=at,
         )
 
 

@@ -28,17 +28,32 @@ def _log(job_id: int, from_state: str, to_state: str, attempt: int, owner: str, 
 
 
 def ensure_job(
-    *, key: str, kind: str, queue: str, execution: Execution, run: Run | None, spec: dict[str, Any], max_attempts: int,
+    *,
+    key: str,
+    kind: str,
+    queue: str,
+    execution: Execution,
+    run: Run | None,
+    spec: dict[str, Any],
+    max_attempts: int,
     at: datetime,
-) -> Job:  # fmt: skip
+) -> Job:
     """The job with this key; created and dispatched on commit when it does not exist yet."""
     job, created = Job.objects.get_or_create(
         key=key,
         defaults={
-            "uid": derive_uid(None, f"job:{key}"), "kind": kind, "queue": queue, "execution": execution, "run": run, "spec": spec, "state": "queued",
-            "max_attempts": max_attempts, "created_at": at, "available_at": at,
+            "uid": derive_uid(None, f"job:{key}"),
+            "kind": kind,
+            "queue": queue,
+            "execution": execution,
+            "run": run,
+            "spec": spec,
+            "state": "queued",
+            "max_attempts": max_attempts,
+            "created_at": at,
+            "available_at": at,
         },
-    )  # fmt: skip
+    )
     if created:
         send_on_commit(job)
     return job

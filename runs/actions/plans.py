@@ -30,7 +30,9 @@ def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
         if not isinstance(key, str):
             raise PlanInvalid([Problem(f"line {key_node.start_mark.line + 1}", repr(key), "a text key")])
         if key in found:
-            raise PlanInvalid([Problem(f"line {key_node.start_mark.line + 1}", f"the key {key!r} twice", "each key once")])
+            raise PlanInvalid(
+                [Problem(f"line {key_node.start_mark.line + 1}", f"the key {key!r} twice", "each key once")]
+            )
         found[key] = loader.construct_object(value_node, deep=True)
     return found
 
@@ -45,7 +47,7 @@ _StrictLoader.yaml_implicit_resolvers = {
 def parse_plan_text(text: str) -> dict[str, Any]:
     """A plan document from YAML or JSON text. Raises ``PlanInvalid`` naming line and fault."""
     try:
-        document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader subclass
+        document = yaml.load(text, Loader=_StrictLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise PlanInvalid([Problem("$", " ".join(str(error).split())[:200], "YAML or JSON text")]) from error
     if not isinstance(document, dict):
@@ -58,10 +60,15 @@ def ensure_study(slug: str, *, title: dict[str, str], summary: dict[str, str], b
     study, _ = Study.objects.get_or_create(
         slug=slug,
         defaults={
-            "uid": derive_uid(None, f"study:{slug}"), "title_en": title["en"], "title_zh": title.get("zh", ""),
-            "summary_en": summary["en"], "summary_zh": summary.get("zh", ""), "created_at": at, "created_by": by,
+            "uid": derive_uid(None, f"study:{slug}"),
+            "title_en": title["en"],
+            "title_zh": title.get("zh", ""),
+            "summary_en": summary["en"],
+            "summary_zh": summary.get("zh", ""),
+            "created_at": at,
+            "created_by": by,
         },
-    )  # fmt: skip
+    )
     return study
 
 
@@ -69,9 +76,15 @@ def save_draft(study: Study, slug: str, text: str, *, by: Actor, at: datetime) -
     """Create or replace a draft. Raises ``AlreadyFrozen`` for a plan that is no draft any more."""
     with transaction.atomic():
         plan, created = Plan.objects.get_or_create(
-            study=study, slug=slug,
-            defaults={"uid": derive_uid(study.uid, f"plan:{slug}"), "state": "draft", "draft_text": text, "draft_revision": 1},
-        )  # fmt: skip
+            study=study,
+            slug=slug,
+            defaults={
+                "uid": derive_uid(study.uid, f"plan:{slug}"),
+                "state": "draft",
+                "draft_text": text,
+                "draft_revision": 1,
+            },
+        )
         if created:
             return plan
         changed = Plan.objects.filter(pk=plan.pk, state="draft", draft_revision=plan.draft_revision).update(
@@ -96,15 +109,25 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     sha = sha256_hex(data)
     with transaction.atomic():
         version = PlanVersion.objects.create(
-            uid=derive_uid(plan.uid, f"version:{sha}"), plan=plan, number=1, sha256=sha, bytes=data,
-            strict_pairs=body["pairs"], created_at=at, created_by=by,
-        )  # fmt: skip
+            uid=derive_uid(plan.uid, f"version:{sha}"),
+            plan=plan,
+            number=1,
+            sha256=sha,
+            bytes=data,
+            strict_pairs=body["pairs"],
+            created_at=at,
+            created_by=by,
+        )
         project_arms(version, body)
         move_plan(plan, "frozen", version=version, reason="frozen", actor=by, at=at)
         append_receipt(
-            f"plan:{plan.uid}", "plan.frozen", str(version.uid),
-            {"plan_sha256": sha, "bytes": len(data), "pairs": len(body["pairs"])}, actor=by, at=at,
-        )  # fmt: skip
+            f"plan:{plan.uid}",
+            "plan.frozen",
+            str(version.uid),
+            {"plan_sha256": sha, "bytes": len(data), "pairs": len(body["pairs"])},
+            actor=by,
+            at=at,
+        )
     return version
 
 
@@ -113,15 +136,24 @@ def project_arms(version: PlanVersion, body: dict[str, Any]) -> None:
     for arm in body["arms"]:
         config = canonical_bytes(arm["config"])
         Arm.objects.create(
-            uid=derive_uid(version.uid, f"arm:{arm['key']}"), plan_version=version, key=arm["key"],
-            title_en=arm["title"]["en"], title_zh=arm["title"]["zh"], position=arm["position"],
-            config_bytes=config, config_sha256=arm["config_sha256"], gate=arm["gate"], seeds=arm["seeds"],
-        )  # fmt: skip
+            uid=derive_uid(version.uid, f"arm:{arm['key']}"),
+            plan_version=version,
+            key=arm["key"],
+            title_en=arm["title"]["en"],
+            title_zh=arm["title"]["zh"],
+            position=arm["position"],
+            config_bytes=config,
+            config_sha256=arm["config_sha256"],
+            gate=arm["gate"],
+            seeds=arm["seeds"],
+        )
     schedule = canonical_bytes(body["failure_schedule"])
     FailureSchedule.objects.create(
-        uid=derive_uid(version.uid, "failure_schedule"), plan_version=version,
-        sha256=digest(body["failure_schedule"]), bytes=schedule,
-    )  # fmt: skip
+        uid=derive_uid(version.uid, "failure_schedule"),
+        plan_version=version,
+        sha256=digest(body["failure_schedule"]),
+        bytes=schedule,
+    )
 
 
 def plan_body(version: PlanVersion) -> dict[str, Any]:

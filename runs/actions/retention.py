@@ -25,7 +25,9 @@ def kept_blobs() -> set[str]:
     open_runs = Execution.objects.exclude(state__in=("closed", "cancelled", "stopped")).values_list("pk", flat=True)
     kept |= set(Checkpoint.objects.filter(run__execution__in=open_runs).values_list("sha256", flat=True))
     kept |= {
-        sha for sha in UpdateBatch.objects.filter(run__execution__in=open_runs).values_list("optimizer_after", flat=True) if sha
+        sha
+        for sha in UpdateBatch.objects.filter(run__execution__in=open_runs).values_list("optimizer_after", flat=True)
+        if sha
     }
     for execution in Execution.objects.select_related("plan_version"):
         every = plan_body(execution.plan_version)["plan"]["retention"]["checkpoint_every"]
@@ -38,7 +40,9 @@ def retain(execution: Execution, *, actor: Actor, at: datetime) -> int:
     """Tombstone what the plan does not keep of a closed execution; returns how many blobs went."""
     kept = kept_blobs()
     gone = set(Tombstone.objects.values_list("sha256", flat=True))
-    updates = UpdateBatch.objects.filter(run__execution=execution, skipped=None).select_related("checkpoint_after", "run")
+    updates = UpdateBatch.objects.filter(run__execution=execution, skipped=None).select_related(
+        "checkpoint_after", "run"
+    )
     removed: dict[str, str] = {}
     with transaction.atomic():
         for update in updates.order_by("pk"):
@@ -50,7 +54,11 @@ def retain(execution: Execution, *, actor: Actor, at: datetime) -> int:
                 removed[sha] = what
         if removed:
             append_receipt(
-                f"execution:{execution.uid}", "retention.applied", str(execution.uid), {"removed": len(removed)},
-                actor=actor, at=at,
-            )  # fmt: skip
+                f"execution:{execution.uid}",
+                "retention.applied",
+                str(execution.uid),
+                {"removed": len(removed)},
+                actor=actor,
+                at=at,
+            )
     return len(removed)

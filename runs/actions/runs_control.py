@@ -70,7 +70,9 @@ def cancel_execution(execution: Execution, *, by: Actor, at: datetime | None = N
     with transaction.atomic():
         lock_execution(execution)
         cancel_jobs(execution=execution, at=at, reason="cancelled")
-        for run in Run.objects.filter(execution=execution, head__state__in=("pending", "running", "paused", "interrupted")):
+        for run in Run.objects.filter(
+            execution=execution, head__state__in=("pending", "running", "paused", "interrupted")
+        ):
             move_run(run, "cancelled", reason="execution cancelled", actor=actor, at=at, phase="done")
         _change_execution(execution, "cancelled", actor, at, "cancelled")
 
@@ -80,7 +82,5 @@ def _change_execution(execution: Execution, state: str, by: Actor, at: datetime 
     with transaction.atomic():
         lock_execution(execution)
         move_execution(execution, state, reason=reason, actor=actor, at=at)
-        append_receipt(
-            f"execution:{execution.uid}", f"execution.{reason}", str(execution.uid), {}, actor=actor, at=at
-        )
+        append_receipt(f"execution:{execution.uid}", f"execution.{reason}", str(execution.uid), {}, actor=actor, at=at)
         advance(execution, actor=actor, at=at)

@@ -26,10 +26,14 @@ from runs.states import allowed
 
 def _check(table: str, name: str, from_state: str, to_state: str) -> None:
     if not allowed(table, from_state, to_state):
-        raise StaleTransition(f"{table} {name}: got {from_state} -> {to_state}, expected a transition of its state table")
+        raise StaleTransition(
+            f"{table} {name}: got {from_state} -> {to_state}, expected a transition of its state table"
+        )
 
 
-def move_plan(plan: Plan, to_state: str, *, version: PlanVersion | None, reason: str, actor: Actor, at: datetime) -> None:
+def move_plan(
+    plan: Plan, to_state: str, *, version: PlanVersion | None, reason: str, actor: Actor, at: datetime
+) -> None:
     """Move a plan's head and log it."""
     from_state = plan.state
     _check("plan", plan.slug, from_state, to_state)
@@ -71,6 +75,4 @@ def move_run(run: Run, to_state: str, *, reason: str, actor: Actor, at: datetime
     )
     if changed != 1:
         raise StaleTransition(f"run {run.name}: no longer {from_state}")
-    RunTransition.objects.create(
-        run=run, from_state=from_state, to_state=to_state, reason=reason, actor=actor, at=at
-    )
+    RunTransition.objects.create(run=run, from_state=from_state, to_state=to_state, reason=reason, actor=actor, at=at)

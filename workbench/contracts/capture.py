@@ -149,7 +149,9 @@ def split_capture(data: bytes) -> tuple[dict[str, Any], dict[str, array[Any]]]:
     (length,) = struct.unpack("<I", data[4:8])
     header = parse_canonical(data[8 : 8 + length])
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
-        raise CaptureError(f"schema: got {header if not isinstance(header, dict) else header.get('schema')!r}, expected {SCHEMA!r}")
+        raise CaptureError(
+            f"schema: got {header if not isinstance(header, dict) else header.get('schema')!r}, expected {SCHEMA!r}"
+        )
     offset, arrays = 8 + length, {}
     for item in header["arrays"]:
         size = item["length"] * _TYPECODES[item["type"]][1]

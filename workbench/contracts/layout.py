@@ -78,7 +78,9 @@ def _group(parent: str, purpose: str, ordinal: int, task: str, profile: str, see
     return GroupSpec(uid, ordinal, task, profile, injected_ordinals(profile), slots)
 
 
-def training_groups(body: Body, plan_sha256: str, run: str, arm: str, run_seed: str, batch: int) -> tuple[GroupSpec, ...]:
+def training_groups(
+    body: Body, plan_sha256: str, run: str, arm: str, run_seed: str, batch: int
+) -> tuple[GroupSpec, ...]:
     """The P groups of one batch, collected as one shard."""
     config = arm_of(body, arm)["config"]
     rollout, cycle = config["rollout"], config["failure"]["train_cycle"]

@@ -21,6 +21,7 @@ AGGREGATIONS = ("trajectory_balanced", "token_mean", "turn_balanced", "sequence_
 CREDITS = ("vanilla", "fatal_suffix", "one_sided_clamp")
 SPLITS = ("train", "validation", "test", "out_of_distribution", "anchor")
 CONDITIONS = ("standard", "stress")
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 ENDPOINT_METRICS = (
     "reward", "success", "finish", "policy_failure", "premature_finish_all", "budget_exhausted", "tool_depth",
     "repeat_any", "repeat_calls", "fatal", "continued_after_fatal_all", "exposed", "recovery_all", "pass_at_k",
@@ -100,7 +101,7 @@ PLAN: dict[str, Any] = {
             "kind": Field("str", "lora", choices=("lora", "full")),
             "rank": Field("int", 8, minimum=1, maximum=1024),
             "alpha": Field("int", 16, minimum=1, maximum=4096),
-            "targets": ListOf(Field("str"), ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], 1),
+            "targets": ListOf(Field("str"), list(LORA_TARGETS), 1),
             "seed": Field("seed", "0"),
         },
     },
@@ -151,10 +152,15 @@ PLAN: dict[str, Any] = {
         "max_steps": Field("int", minimum=1, maximum=10**6),
         "max_attempts": Field("int", 3, minimum=1, maximum=100),
     },
-    "runtime": {"threads": Field("int", 1, minimum=1, maximum=256), "shard_rows": Field("int", 32, minimum=1, maximum=32)},
+    "runtime": {
+        "threads": Field("int", 1, minimum=1, maximum=256),
+        "shard_rows": Field("int", 32, minimum=1, maximum=32),
+    },
     "seeds": ListOf(Field("seed"), minimum=1, maximum=100),
     "arms": ListOf(ARM, minimum=1, maximum=50),
-    "strict_pairs": ListOf({"arms": ListOf(_KEY, minimum=2, maximum=2), "treatment": ListOf(Field("str"), minimum=1)}, []),
+    "strict_pairs": ListOf(
+        {"arms": ListOf(_KEY, minimum=2, maximum=2), "treatment": ListOf(Field("str"), minimum=1)}, []
+    ),
     "preflight": Optional(
         {
             "groups": Field("int", 8, minimum=1, maximum=64),
@@ -167,7 +173,9 @@ PLAN: dict[str, Any] = {
     },
     "evaluation": {
         "conditions": ListOf(Field("str", choices=CONDITIONS), ["standard", "stress"], 1, 2),
-        "splits": ListOf({"split": Field("str", choices=SPLITS), "tasks": Field("int", minimum=1, maximum=10**5)}, minimum=1),
+        "splits": ListOf(
+            {"split": Field("str", choices=SPLITS), "tasks": Field("int", minimum=1, maximum=10**5)}, minimum=1
+        ),
         "repeats": Field("int", 4, minimum=1, maximum=32),
         "temperature": Field("float", 1.0, minimum=0.01, maximum=10),
     },
@@ -195,7 +203,9 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         if isinstance(value, bool) or not isinstance(value, wanted) or not math.isfinite(value):
             problems.append(Problem(path, _show(value), bounds))
             return value
-        if (field.minimum is not None and value < field.minimum) or (field.maximum is not None and value > field.maximum):
+        if (field.minimum is not None and value < field.minimum) or (
+            field.maximum is not None and value > field.maximum
+        ):
             problems.append(Problem(path, _show(value), bounds))
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):

@@ -20,9 +20,18 @@ BODY_SCHEMA = "workbench.plan-body/1"
 
 # What an arm resolves to: everything that a run does, apart from its seed.
 RUN_SECTIONS = (
-    "policy", "environment", "reward", "rollout", "failure", "objective", "optimizer", "budget", "runtime",
-    "error_gate", "retention",
-)  # fmt: skip
+    "policy",
+    "environment",
+    "reward",
+    "rollout",
+    "failure",
+    "objective",
+    "optimizer",
+    "budget",
+    "runtime",
+    "error_gate",
+    "retention",
+)
 # Sections that an arm may override. Model, environment, reward and runtime are bound once for a plan.
 OVERRIDABLE = ("rollout", "failure", "objective", "optimizer", "budget")
 _KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
@@ -52,7 +61,9 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 def _merge(base: Any, overrides: Any) -> Any:
     if isinstance(base, dict) and isinstance(overrides, dict):
-        return {key: _merge(base.get(key), overrides[key]) if key in overrides else base[key] for key in base | overrides}
+        return {
+            key: _merge(base.get(key), overrides[key]) if key in overrides else base[key] for key in base | overrides
+        }
     return copy.deepcopy(overrides)
 
 
@@ -79,7 +90,11 @@ def arm_seeds(plan: dict[str, Any], arm: dict[str, Any]) -> list[str]:
 def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
     problems: list[Problem] = []
     keys = [arm["key"] for arm in plan["arms"]]
-    for path, name in [("study", plan["study"]), ("name", plan["name"]), *[(f"arms[{i}].key", k) for i, k in enumerate(keys)]]:
+    for path, name in [
+        ("study", plan["study"]),
+        ("name", plan["name"]),
+        *[(f"arms[{i}].key", k) for i, k in enumerate(keys)],
+    ]:
         if not _KEY.match(name):
             problems.append(Problem(path, repr(name), "letters, digits, dot, dash or underscore, at most 64"))
     if len(set(keys)) != len(keys):
@@ -98,7 +113,10 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         problems.append(Problem("endpoints", "a repeated id", "each id once"))
     if "stress" in plan["evaluation"]["conditions"] and not plan["failure"]["stress_cycle"]:
         problems.append(Problem("failure.stress_cycle", "[]", "at least one profile, since STRESS is evaluated"))
-    for seeds, path in [(plan["seeds"], "seeds"), *[(a["seeds"] or [], f"arms[{i}].seeds") for i, a in enumerate(plan["arms"])]]:
+    for seeds, path in [
+        (plan["seeds"], "seeds"),
+        *[(a["seeds"] or [], f"arms[{i}].seeds") for i, a in enumerate(plan["arms"])],
+    ]:
         if len(set(seeds)) != len(seeds):
             problems.append(Problem(path, repr(seeds), "each seed once"))
     return problems
@@ -108,7 +126,11 @@ def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int, keys: list[st
     path, problems = f"arms[{i}]", []
     for section, value in arm["overrides"].items():
         if section not in OVERRIDABLE or not isinstance(value, dict):
-            problems.append(Problem(f"{path}.overrides.{section}", repr(value)[:80], "an object under one of " + ", ".join(OVERRIDABLE)))
+            problems.append(
+                Problem(
+                    f"{path}.overrides.{section}", repr(value)[:80], "an object under one of " + ", ".join(OVERRIDABLE)
+                )
+            )
     if problems:
         return problems
     resolved = resolve_arm(plan, arm)
@@ -118,22 +140,46 @@ def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int, keys: list[st
         return problems
     rollout, objective = resolved["rollout"], resolved["objective"]
     if resolved["failure"]["stress_cycle"] != plan["failure"]["stress_cycle"]:
-        problems.append(Problem(f"{path}.overrides.failure.stress_cycle", "a change", "the plan's: every checkpoint faces one schedule"))
+        problems.append(
+            Problem(
+                f"{path}.overrides.failure.stress_cycle", "a change", "the plan's: every checkpoint faces one schedule"
+            )
+        )
     rows = rollout["group_size"] * rollout["groups_per_batch"]
     if rollout["group_size"] > resolved["runtime"]["shard_rows"]:
-        problems.append(Problem(f"{path}: rollout.group_size", str(rollout["group_size"]), "at most runtime.shard_rows"))
+        problems.append(
+            Problem(f"{path}: rollout.group_size", str(rollout["group_size"]), "at most runtime.shard_rows")
+        )
     if rows > 32:
-        problems.append(Problem(f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32"))
+        problems.append(
+            Problem(f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32")
+        )
     if plan["evaluation"]["repeats"] > plan["runtime"]["shard_rows"]:
         problems.append(Problem("evaluation.repeats", str(plan["evaluation"]["repeats"]), "at most runtime.shard_rows"))
     if objective["aggregation"] == "fixed_length" and objective["fixed_length"] is None:
-        problems.append(Problem(f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length"))
+        problems.append(
+            Problem(f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length")
+        )
     if rollout["sampling"]["top_p"] != 1.0 or rollout["sampling"]["top_k"] != 0:
-        problems.append(Problem(f"{path}: rollout.sampling", "truncated sampling", "top_p 1 and top_k 0: truncation biases the ratio"))
+        problems.append(
+            Problem(
+                f"{path}: rollout.sampling", "truncated sampling", "top_p 1 and top_k 0: truncation biases the ratio"
+            )
+        )
     if rollout["sampling"]["temperature"] != 1.0:
-        problems.append(Problem(f"{path}: rollout.sampling.temperature", str(rollout["sampling"]["temperature"]), "1.0: the policy that is trained is the policy that samples"))
-    if arm["gate"] is not None and (arm["gate"]["counted_over"] not in keys or arm["gate"]["counted_over"] == arm["key"]):
-        problems.append(Problem(f"{path}.gate.counted_over", repr(arm["gate"]["counted_over"]), "another arm of the plan"))
+        problems.append(
+            Problem(
+                f"{path}: rollout.sampling.temperature",
+                str(rollout["sampling"]["temperature"]),
+                "1.0: the policy that is trained is the policy that samples",
+            )
+        )
+    if arm["gate"] is not None and (
+        arm["gate"]["counted_over"] not in keys or arm["gate"]["counted_over"] == arm["key"]
+    ):
+        problems.append(
+            Problem(f"{path}.gate.counted_over", repr(arm["gate"]["counted_over"]), "another arm of the plan")
+        )
     if (arm["role"] == "gated") != (arm["gate"] is not None):
         problems.append(Problem(f"{path}.gate", repr(arm["gate"]), "a gate exactly when the role is gated"))
     return problems
@@ -169,9 +215,21 @@ def check_pairs(plan: dict[str, Any]) -> list[PairCheck]:
         checks.append(check)
         for path in check.undeclared:
             values = next((a, b) for name, a, b in check.different if name == path)
-            problems.append(Problem(f"strict_pairs[{i}]: {path}", f"{values[0]!r} and {values[1]!r}", "equal in both arms, or declared as treatment"))
+            problems.append(
+                Problem(
+                    f"strict_pairs[{i}]: {path}",
+                    f"{values[0]!r} and {values[1]!r}",
+                    "equal in both arms, or declared as treatment",
+                )
+            )
         for path in check.inert:
-            problems.append(Problem(f"strict_pairs[{i}].treatment: {path}", "the same value in both arms", "a difference between the arms"))
+            problems.append(
+                Problem(
+                    f"strict_pairs[{i}].treatment: {path}",
+                    "the same value in both arms",
+                    "a difference between the arms",
+                )
+            )
     if problems:
         raise PlanInvalid(problems)
     return checks
@@ -191,9 +249,15 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
         resolved = resolve_arm(plan, arm)
         arms.append(
             {
-                "key": arm["key"], "title": arm["title"], "role": arm["role"], "position": position, "gate": arm["gate"],
-                "seeds": arm_seeds(plan, arm), "config": resolved, "config_sha256": digest(resolved),
-            }  # fmt: skip
+                "key": arm["key"],
+                "title": arm["title"],
+                "role": arm["role"],
+                "position": position,
+                "gate": arm["gate"],
+                "seeds": arm_seeds(plan, arm),
+                "config": resolved,
+                "config_sha256": digest(resolved),
+            }
         )
     return {
         "schema": BODY_SCHEMA,
@@ -202,10 +266,11 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
         "failure_schedule": schedule_document(plan["failure"]["train_cycle"], plan["failure"]["stress_cycle"]),
         "pairs": [
             {
-                "arms": list(check.arms), "treatment": list(check.treatment),
+                "arms": list(check.arms),
+                "treatment": list(check.treatment),
                 "equal": [[path, value] for path, value in check.equal],
                 "different": [[path, a, b] for path, a, b in check.different],
-            }  # fmt: skip
+            }
             for check in pairs
         ],
         "bindings": bindings,
@@ -214,7 +279,9 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
 
 def _check_tasks(plan: dict[str, Any], bindings: dict[str, Any]) -> None:
     available = {split: len(tasks) for split, tasks in bindings["task_set"]["splits"].items()}
-    wanted = [(f"evaluation.splits[{i}].tasks", s["split"], s["tasks"]) for i, s in enumerate(plan["evaluation"]["splits"])]
+    wanted = [
+        (f"evaluation.splits[{i}].tasks", s["split"], s["tasks"]) for i, s in enumerate(plan["evaluation"]["splits"])
+    ]
     wanted.append(("rollout.split", plan["rollout"]["split"], 1))
     problems = [
         Problem(path, str(count), f"at most {available.get(split, 0)} tasks of split {split}")

@@ -1,0 +1,159 @@
+"""``manage.py study``: run a bundled study to its end, or pause, resume and cancel one."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from runs.actions.actors import service_actor
+from runs.actions.advance import progress_of
+from runs.actions.runs_control import cancel_execution, pause_execution, resume_execution
+from runs.errors import DomainError
+from runs.models import Execution
+from workbench.contracts.errors import ContractError
+from workbench.home import initialise, running_supervisor
+from worker.study import bundled, load_study, start_study, summary
+
+ENDED = ("closed", "stopped", "cancelled", "interrupted")
+
+
+class Command(BaseCommand):
+    """Works with or without a running server; results on standard output, progress on standard error."""
+
+    help = "Run a bundled study (study run SLUG), or list, pause, resume and cancel."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list", help="name the bundled studies")
+        for name, text in (
+            ("run", "freeze and run to the end, and print what came out"),
+            ("pause", "let jobs in flight end and start no other"),
+            ("resume", "go on with a paused study"),
+            ("cancel", "end a study for good"),
+        ):
+            action = actions.add_parser(name, help=text)
+            action.add_argument("slug", help="for example fatal-mask-pair")
+            action.add_argument("--scale", default="small", choices=("tiny", "small", "full"))
+            action.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+            action.add_argument(
+                "--timeout", type=float, default=0, help="give up waiting after so many seconds (0: never)"
+            )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "list":
+            for slug in bundled():
+                self.stdout.write(slug)
+            return
+        initialise(settings.HOME)
+        try:
+            if options["action"] == "run":
+                self._run(options)
+            else:
+                self._control(options)
+        except (DomainError, ContractError) as error:
+            raise CommandError(str(error)) from error
+
+    def _control(self, options: dict[str, Any]) -> None:
+        _, document = load_study(options["slug"], options["scale"])
+        execution = Execution.objects.filter(plan_version__plan__slug=document["name"]).first()
+        if execution is None:
+            raise CommandError(f"{document['name']}: got no execution, expected one that was started")
+        action = {"pause": pause_execution, "resume": resume_execution, "cancel": cancel_execution}[options["action"]]
+        action(execution, by=service_actor("command line"))
+        execution.refresh_from_db()
+        result = {"execution": str(execution.uid), "state": execution.state}
+        self.stdout.write(json.dumps(result) if options["json"] else f"{document['name']}: {execution.state}")
+
+    def _run(self, options: dict[str, Any]) -> None:
+        started = time.monotonic()
+        load_study(options["slug"], options["scale"])
+        with _workers():
+            execution = start_study(options["slug"], options["scale"], on_progress=_say)
+            _watch(execution, options["timeout"])
+        result = summary(execution, wall_s=round(time.monotonic() - started, 2))
+        if not options["json"]:
+            self.stdout.write(_text(result))
+        else:
+            self.stdout.write(json.dumps(result, ensure_ascii=False))
+        if result["state"] != "closed":
+            raise SystemExit(1)
+
+
+def _say(value: Any) -> None:
+    text = value if isinstance(value, str) else json.dumps(value)
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _workers() -> Iterator[None]:
+    """Workers for the time of this command: those of the running server, else our own without web."""
+    if running_supervisor(settings.HOME) is not None:
+        yield
+        return
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "up", "--no-web", "--stop-with-parent"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _watch(execution: Execution, timeout: float) -> None:
+    end = time.monotonic() + timeout if timeout else None
+    bar = tqdm(total=0, unit="job", file=sys.stderr, dynamic_ncols=True, smoothing=0.1)
+    with bar:
+        while True:
+            execution.refresh_from_db()
+            progress = progress_of(execution)
+            bar.total = progress["expected"]
+            bar.n = progress["done"]
+            bar.set_description(f"{progress['state']} {progress['phase']}")
+            bar.set_postfix_str(
+                " · ".join(f"{item['kind']} {item['run'] or 'parent'}" for item in progress["now"])[:60]
+            )
+            if progress["state"] in ENDED:
+                return
+            if end is not None and time.monotonic() > end:
+                raise CommandError(
+                    f"the study is still {progress['state']} after {timeout:g} s; it goes on at the next start"
+                )
+            time.sleep(0.25)
+
+
+def _text(result: dict[str, Any]) -> str:
+    lines = [f"{result['plan']}: {result['state']} {result['reason']}", f"plan {result['plan_sha256']}"]
+    for run in result["runs"]:
+        lines.append(
+            f"  {run['arm']} seed {run['seed']}: {run['state']}, {run['groups']} groups, {run['eligible']} eligible, "
+            f"{run['with_signal']} with signal, {run['updates']} updates, "
+            f"{run['masked_tokens']} tokens masked {run['reason']}"
+        )
+    for cell in result["evaluation"]:
+        name = f"{cell['arm']}-s{cell['seed']}" if cell["arm"] else "parent"
+        reward = "—" if cell["reward_mean"] is None else f"{cell['reward_mean']:.4f}"
+        lines.append(
+            f"  {name} {cell['condition']} {cell['split']}: reward {reward}, "
+            f"success {cell['success'][0]}/{cell['success'][1]}, "
+            f"finish {cell['finish'][0]}/{cell['finish'][1]}, Fatal {cell['fatal'][0]}/{cell['fatal'][1]}"
+        )
+    if result["closure"]:
+        lines.append(f"closure {result['closure']['manifest_sha256']}")
+    lines.append(f"{result['wall_s']} s")
+    return "\n".join(lines)
