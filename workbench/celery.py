@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging.config
 import os
+import warnings
 from typing import Any
 
 from billiard.exceptions import WorkerLostError
 from celery import Celery, Task, signals
+from celery.platforms import SecurityWarning
 from celery.worker.request import Request
 from kombu import Queue
 
@@ -42,7 +44,7 @@ class JobRequest(Request):
             from django.conf import settings
 
             try:
-                expire_leases_of(f"{settings.PROCESS_NAME}/")
+                expire_leases_of(settings.PROCESS_NAME)
             except Exception:  # the lease then runs out by itself
                 logging.getLogger(__name__).exception("leases of a dead process were not ended")
         return super().on_failure(exc_info, send_failed_event, return_ok)
@@ -53,6 +55,9 @@ class JobTask(Task):
 
     Request = JobRequest
 
+
+# Celery warns a worker of root because of pickled messages; only JSON is accepted here.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 app = Celery("workbench", task_cls=JobTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -27,7 +27,7 @@ NF4_TRAP_FLAG = "avx512_bf16"
 PROBE = """
 import json, warnings
 warnings.simplefilter("ignore")
-found = {"torch": None, "cuda": 0, "names": [], "bitsandbytes": None, "problem": None}
+found = {"torch": None, "cuda": 0, "names": [], "bitsandbytes": None, "guard": False, "problem": None}
 try:
     import torch
     found["torch"] = torch.__version__
@@ -35,6 +35,8 @@ try:
     found["names"] = [torch.cuda.get_device_name(i) for i in range(found["cuda"])]
     import bitsandbytes
     found["bitsandbytes"] = bitsandbytes.__version__
+    from worker.engine.quantized import guard_nf4
+    found["guard"] = callable(guard_nf4)
 except Exception as error:
     found["problem"] = f"{type(error).__name__}: {error}"
 print(json.dumps(found))
@@ -94,11 +96,15 @@ def thread_environment(threads: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TorchProbe:
-    """What a fresh process found. ``torch``, ``bitsandbytes``: version, or None where it cannot be imported."""
+    """What a fresh process found. ``torch``, ``bitsandbytes``: version, or None where it cannot be imported.
+
+    ``nf4_guard``: the engine has its guard against repacked NF4 weights.
+    """
 
     torch: str | None
     bitsandbytes: str | None
     devices: tuple[str, ...]
+    nf4_guard: bool
     problem: str | None
 
 
@@ -112,8 +118,9 @@ def probe_torch(environment: dict[str, str], timeout_s: float = 120.0) -> TorchP
             text=True,
             timeout=timeout_s,
             check=True,
+            cwd=Path(__file__).resolve().parent.parent,
         )
         found: dict[str, Any] = json.loads(answer.stdout.strip().splitlines()[-1])
     except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
-        return TorchProbe(None, None, (), f"{type(error).__name__}: {error}"[:400])
-    return TorchProbe(found["torch"], found["bitsandbytes"], tuple(found["names"]), found["problem"])
+        return TorchProbe(None, None, (), False, f"{type(error).__name__}: {error}"[:400])
+    return TorchProbe(found["torch"], found["bitsandbytes"], tuple(found["names"]), found["guard"], found["problem"])

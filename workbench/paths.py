@@ -85,7 +85,8 @@ class Home:
 
     def prepare(self) -> None:
         """Create the folders. Raises ``PermissionError`` where a private folder belongs to somebody else."""
-        for folder in (self.root, self.blobs, self.logs, self.broker):
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)  # sessions and unpublished results lie in it
+        for folder in (self.blobs, self.logs, self.broker):
             folder.mkdir(parents=True, exist_ok=True)
         private_directory(self.socket_directory)
 
@@ -104,7 +105,7 @@ class Home:
         """A value made at first use (mode 600); two processes that start together get the same one."""
         path = self.root / name
         if not path.exists():
-            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self.root / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:

@@ -47,7 +47,7 @@ class Plan:
         return of
 
     def process_name(self, name: str, generation: int) -> str:
-        """Owner of leases: ``<home>/<child>.<start>``."""
+        """First part of the owner of leases: ``<home>/<child>.<start>``."""
         return f"{self.instance}/{name}.{generation}"
 
 
@@ -107,7 +107,8 @@ def worker_child(
             "-l",
             plan.log_level,
         ),
-        plan.environment(name, {**devices.thread_environment(), **extra}),
+        # The checks import every page, which a worker has no use for.
+        plan.environment(name, {**devices.thread_environment(), "CELERY_SKIP_CHECKS": "1", **extra}),
         WORKERS,
         stop=WORKER_STOP,
         after_exit=after_exit,

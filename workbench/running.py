@@ -89,11 +89,14 @@ class Workbench:
             self.supervisor.start(broker_child(self.plan, self.say))
         if self.plan.listener is not None:
             self.supervisor.start(web_child(self.plan))
-        if self.plan.program is not None:
-            await self._until(self._broker_answers, self.supervisor.children["broker"], BROKER_WAIT_S)
+        if self.plan.program is not None and not await self._until(
+            self._broker_answers, self.supervisor.children["broker"], BROKER_WAIT_S
+        ):
+            return
         await self.expire_leases(self.plan.instance)  # of a supervisor that was killed: nothing of it lives
         if self.options.address is not None:
-            await self._until(self._page_answers, self.supervisor.children["web"], PAGE_WAIT_S)
+            if not await self._until(self._page_answers, self.supervisor.children["web"], PAGE_WAIT_S):
+                return
             self.say(f"open {self.options.address}")
         self._start_worker("io", ("io",), {})
         for position in range(self.plan.workers):
@@ -106,15 +109,16 @@ class Workbench:
 
         self.supervisor.start(worker_child(self.plan, name, queues, extra, after_exit))
 
-    async def _until(self, probe: Any, child: Child, seconds: float) -> None:
-        """Wait until ``probe`` is true, the supervisor stops, or ``child`` proves unable to start."""
+    async def _until(self, probe: Any, child: Child, seconds: float) -> bool:
+        """Wait until ``probe`` is true; False when the supervisor stops first. Raises ``StartFailed``."""
         end = time.monotonic() + seconds
         while not self.supervisor.stop.is_set():
             if await probe():
-                return
+                return True
             if child.failures >= GIVE_UP_AFTER or time.monotonic() > end:
                 raise StartFailed(f"{child.spec.name} does not answer; see {child.log.path}")
             await asyncio.sleep(0.05)
+        return False
 
     async def _broker_answers(self) -> bool:
         try:
@@ -167,9 +171,9 @@ class Workbench:
         status, tasks = 0, []
         try:
             await self.start()
-            self.ready = True
-            self._write_state()
             if not self.supervisor.stop.is_set():
+                self.ready = True
+                self._write_state()
                 tasks.append(asyncio.create_task(self.schedule()))
                 if self.options.study:
                     tasks.append(asyncio.create_task(self.submit_study()))

@@ -260,8 +260,8 @@ CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TIMEZONE = "UTC"
 CELERY_ENABLE_UTC = True
 
-# Who holds a lease: under the supervisor "<home>/<process>.<start>", so that it can end a dead child's leases.
-PROCESS_NAME = os.environ.get("WORKBENCH_PROCESS") or f"{socket.gethostname()}/{os.getpid()}"
+# Who holds a lease. Under the supervisor "<home>/<process>.<start>/<pid>", so that it can end a dead child's leases.
+PROCESS_NAME = f"{os.environ.get('WORKBENCH_PROCESS') or socket.gethostname()}/{os.getpid()}"
 
 LOG_LEVEL = log_level()
 LOG_COLOUR = not os.environ.get("NO_COLOR")
@@ -271,5 +271,10 @@ LOGGING = {
     "formatters": {"line": {"()": "workbench.logs.LineFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {"django": {"level": LOG_LEVEL, "handlers": [], "propagate": True}},
+    "loggers": {
+        "django": {"level": LOG_LEVEL, "handlers": [], "propagate": True},
+        # One line for each message would drown the rest: the reaper alone gets one every two seconds.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
 }
