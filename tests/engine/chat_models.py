@@ -64,3 +64,25 @@ def qwen_tokenizer(template_name: str | None = None, *, tags_are_tokens: bool = 
     )
     tokenizer.chat_template = text if text is not None else template(template_name or "qwen3_instruct_2507")
     return tokenizer
+
+
+def tiny_model(vocabulary: int, *, kind: str = "qwen3", layers: int = 2, seed: int = 0) -> Any:
+    """Random weights, hidden 128 (a multiple of NF4's block of 64), two layers: Qwen3 or Qwen2."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        kind,
+        vocab_size=vocabulary,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        **({"head_dim": 32} if kind == "qwen3" else {}),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return AutoModelForCausalLM.from_config(config).float().eval()

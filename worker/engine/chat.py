@@ -63,14 +63,16 @@ class HistoryDifference:
     rendered: str
 
 
-# Probe conversations: name, the policy's texts (think, gap, call) turn by turn, and what follows the last one.
+# Probe conversations: name, what the policy writes before its call turn by turn, and what follows the last one.
+_LINES, _TIGHT, _SPACED = (f"\n{_THOUGHT}\n", "\n\n"), (_THOUGHT, ""), (None, "\n")
 _PROBES: tuple[tuple[str, tuple[tuple[str | None, str], ...], str], ...] = (
     ("call, tool", ((None, ""),), "tool"),
-    ("think, call, tool", ((f"\n{_THOUGHT}\n", "\n\n"),), "tool"),
-    ("think without line breaks, call, tool", ((_THOUGHT, ""),), "tool"),
-    ("call, tool, think, call, tool", ((None, ""), (f"\n{_THOUGHT}\n", "\n\n")), "tool"),
-    ("think, call, tool, call, tool", ((f"\n{_THOUGHT}\n", "\n\n"), (None, "")), "tool"),
-    ("think, call, user", ((f"\n{_THOUGHT}\n", "\n\n"),), "user"),
+    ("call between line breaks, tool", (_SPACED,), "tool"),
+    ("think, call, tool", (_LINES,), "tool"),
+    ("think without line breaks, call, tool", (_TIGHT,), "tool"),
+    ("call, tool, think, call, tool", ((None, ""), _LINES), "tool"),
+    ("think, call, tool, call, tool", (_LINES, (None, "")), "tool"),
+    ("think, call, user", (_LINES,), "user"),
 )
 
 
@@ -269,14 +271,7 @@ class ChatFormatter:
         messages = [_system(_SYSTEM), _user(_USER)]
         carried = self._header
         for position, (thought, gap) in enumerate(turns):
-            text = _CALL if thought is None else f"{THINK_OPEN}{thought}{THINK_CLOSE}{gap}{_CALL}"
-            if self._marks.opens_in_think:
-                opened = self._header[self._header.rindex(THINK_OPEN) :]
-                without = f"{_THOUGHT}{THINK_CLOSE}{_CALL}"
-                generated = without if thought is None else text[len(THINK_OPEN) :].lstrip("\n")
-                text = opened + generated
-            else:
-                generated = text
+            generated, text = self._probe_turn(thought, gap)
             is_last = position == len(turns) - 1
             messages = [*messages, _raw(text), _user(_RESULT) if is_last and then == "user" else _tool(_RESULT)]
             carried += generated + self._end_text
@@ -289,6 +284,15 @@ class ChatFormatter:
                 return self._difference(name, carried, rendered)
         return None
 
+    def _probe_turn(self, thought: str | None, gap: str) -> tuple[str, str]:
+        """(text as generated behind the header, text as message content) of one probe turn."""
+        if not self._marks.opens_in_think:
+            text = gap + _CALL + gap if thought is None else f"{THINK_OPEN}{thought}{THINK_CLOSE}{gap}{_CALL}"
+            return text, text
+        opened = self._header[self._header.rindex(THINK_OPEN) :]  # think is never left out behind such a header
+        generated = f"{(thought or _THOUGHT).lstrip()}{THINK_CLOSE}{gap}{_CALL}"
+        return generated, opened + generated
+
     def _difference(self, probe: str, carried: str, rendered: str) -> HistoryDifference:
         ours, theirs = self._encode(carried), self._encode(rendered)
         same = 0
@@ -300,6 +304,11 @@ class ChatFormatter:
             carried=decode(self._tokenizer, ours[same : same + 1]),
             rendered=decode(self._tokenizer, theirs[same : same + 1]),
         )
+
+
+def carry_rewritten(tokenizer: Any) -> ChatFormatter:
+    """``ChatFormatter`` in branch mode, for ``PolicyRef.formatter`` = ``worker.engine.chat:carry_rewritten``."""
+    return ChatFormatter(tokenizer, history=BRANCH)
 
 
 def _tool_schema(tool: ToolSpec) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.contracts.canonical import canonical_bytes, parse_json
-from workbench.contracts.capture import SEGMENT_ACTION, SEGMENT_ANSWER, SEGMENT_OTHER, SEGMENT_THINK
+from workbench.contracts.capture import SEGMENT_ACTION, SEGMENT_ANSWER, SEGMENT_THINK
 from workbench.contracts.errors import CanonicalError
 from worker.engine.render import ParsedTurn
 from worker.engine.toolschema import schema_error
@@ -31,7 +31,11 @@ FINISH_TOOL = ToolSpec(
         "type": "object",
         "properties": {
             "answer": {"type": "string", "description": "The answer."},
-            "citations": {"type": "array", "items": {"type": "string"}, "description": "Ids of cited documents."},
+            "citations": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "description": "Ids of cited documents.",
+            },
         },
         "required": ["answer", "citations"],
     },
@@ -144,7 +148,8 @@ def read_turn(tokenizer: Any, ids: Sequence[int], tools: Sequence[ToolSpec], mar
     """Strict reading of one turn's generated ids (end of turn included). Never raises on a policy's output.
 
     Segments: the think segment with its tags is think; a legal call with its tags and the end of
-    turn is action, a legal Finish answer; whatever could not be read is other.
+    turn is action, a legal Finish answer. What stands in the place of a call but could not be read is
+    action too: the policy wrote it there.
     """
     ended = bool(ids) and ids[-1] == marks.turn_end_id
     body_ids = list(ids[:-1]) if ended else list(ids)
@@ -165,9 +170,7 @@ def read_turn(tokenizer: Any, ids: Sequence[int], tools: Sequence[ToolSpec], mar
         action = _read_call(text[think_end:], tools)
     except _Unreadable as unreadable:
         error = str(unreadable)
-    last = SEGMENT_OTHER
-    if action is not None:
-        last = SEGMENT_ANSWER if isinstance(action, FinishAction) else SEGMENT_ACTION
+    last = SEGMENT_ANSWER if isinstance(action, FinishAction) else SEGMENT_ACTION
     segments = label_segments(pieces, think_end, last) + ((last,) if ended else ())
     return ParsedTurn(
         think_text=think,

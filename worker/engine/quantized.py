@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -127,7 +128,7 @@ def assert_trainable_nf4(model: nn.Module) -> int:
     return count
 
 
-def explain_load_failure(model: str, error: BaseException) -> ModelUnavailable:
+def explain_load_failure(model: str | Path, error: BaseException) -> ModelUnavailable:
     """One plain message for a model that could not be read, with what helps."""
     from transformers.utils import is_offline_mode
 
@@ -135,8 +136,8 @@ def explain_load_failure(model: str, error: BaseException) -> ModelUnavailable:
     if is_offline_mode():
         why = "the hub is switched off here (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set)"
     return ModelUnavailable(
-        f"model: got {model!r}, expected a local folder with config.json and weights, or a hub id that can be reached; "
-        f"{why}. Download it on a machine with access and give the folder's path"
+        f"model: got {str(model)!r}, expected a local folder with config.json and weights, or a hub id that can be "
+        f"reached; {why}. Download it on a machine with access and give the folder's path"
     )
 
 
@@ -150,7 +151,7 @@ def auto_class(config: Any) -> Any:
     raise EngineFault(f"model_type: got {config.model_type!r}, expected a causal language model of transformers")
 
 
-def load_config(path_or_id: str) -> Any:
+def load_config(path_or_id: str | Path) -> Any:
     """Configuration of a local folder or hub id. Raises ``ModelUnavailable``."""
     from transformers import AutoConfig
 
@@ -160,7 +161,9 @@ def load_config(path_or_id: str) -> Any:
         raise explain_load_failure(path_or_id, error) from error
 
 
-def load_nf4(path_or_id: str, *, compute_dtype: str | torch.dtype, device: str | None = None) -> Any:
+def load_nf4(
+    path_or_id: str | Path, *, compute_dtype: str | torch.dtype = "bfloat16", device: str | None = None
+) -> Any:
     """Load a local folder or hub id as a frozen, guarded NF4 model (double quantisation) in ``eval()``.
 
     ``compute_dtype``: dtype of products and of everything that isn't quantised (embeddings, norms).
@@ -186,7 +189,7 @@ def load_nf4(path_or_id: str, *, compute_dtype: str | torch.dtype, device: str |
     except OSError as error:
         raise explain_load_failure(path_or_id, error) from error
     if guard_nf4(model) == 0:
-        raise EngineFault(f"model: got {path_or_id!r} without any linear module to quantise, expected at least one")
+        raise EngineFault(f"model: got {str(path_or_id)!r} without a linear module to quantise, expected at least one")
     return model.requires_grad_(False).eval()
 
 

@@ -2,11 +2,13 @@
 
 A small, closed part of JSON Schema, so that a keyword is either enforced or refused, never ignored.
 Stricter than the standard in two places: properties that the schema does not list are refused
-unless ``additionalProperties`` allows them, and 1.0 is not an integer.
+unless ``additionalProperties`` allows them, 1.0 is not an integer, and ``pattern`` must match the
+whole string.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +32,7 @@ _LIMITS: dict[str, tuple[str, Callable[[Any], Any], bool]] = {  # keyword -> typ
     "minimum": ("number", lambda value: value, True),
     "maximum": ("number", lambda value: value, False),
 }
-_ENFORCED = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", *_LIMITS}
+_ENFORCED = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "pattern", *_LIMITS}
 
 
 def check_schema(schema: Any, path: str) -> None:
@@ -44,6 +46,10 @@ def check_schema(schema: Any, path: str) -> None:
     for name in _type_names(schema):
         if name not in _TYPES:
             raise EngineFault(f"{path}.type: got {name!r}, expected one of {sorted(_TYPES)}")
+    try:
+        _whole(schema.get("pattern", ""))
+    except (re.error, AttributeError) as error:
+        raise EngineFault(f"{path}.pattern: got {schema['pattern']!r}, expected a regular expression") from error
     for key, item in schema.get("properties", {}).items():
         check_schema(item, f"{path}.properties.{key}")
     for keyword in ("items", "additionalProperties"):
@@ -61,6 +67,10 @@ def _same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.removeprefix("^").removesuffix("$"))
+
+
 def schema_error(value: Any, schema: dict[str, Any], path: str = "arguments") -> str | None:
     """The first way in which ``value`` breaks ``schema``, as text; None where it satisfies it."""
     names = _type_names(schema)
@@ -75,6 +85,8 @@ def schema_error(value: Any, schema: dict[str, Any], path: str = "arguments") ->
             size, bound = measure(value), schema[keyword]
             if size < bound if is_lower else size > bound:
                 return f"{path}: got {size}, expected {keyword} {bound}"
+    if isinstance(value, str) and "pattern" in schema and _whole(schema["pattern"]).fullmatch(value) is None:
+        return f"{path}: got {value!r}, expected text that matches {schema['pattern']}"
     if isinstance(value, dict):
         return _object_error(value, schema, path)
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
