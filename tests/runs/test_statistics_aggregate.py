@@ -166,13 +166,14 @@ def test_conditional_rates_name_their_condition_and_zero_exposure() -> None:
 
 
 def test_policy_failure_counts_parser_and_illegal_actions() -> None:
-    """A policy error with a legal parse (illegal argument) and an unparseable action: 2 of 3."""
+    """A policy error with a legal parse (illegal argument), an unparseable action, an illegal parse before the budget: 3 of 4."""
     items = [
         item("a"),
         item("b", reward=0.0, terminal="policy_error", facts=replace(FACTS, finished=False, premature_finish=None)),
         item("c", reward=0.0, terminal="policy_error", facts=replace(FATAL, parser_valid=False)),
+        item("d", reward=0.0, terminal="budget_exhausted", facts=replace(FATAL, parser_valid=False)),
     ]
-    assert fraction(only_cell(items)["without_infrastructure"]["policy_failure"]) == (2, 3, 2 / 3)
+    assert fraction(only_cell(items)["without_infrastructure"]["policy_failure"]) == (3, 4, 0.75)
 
 
 def test_macro_over_families_stands_beside_micro() -> None:
@@ -280,12 +281,12 @@ def test_pairs_need_both_sides_of_the_same_repeat() -> None:
 
 
 def test_only_the_final_checkpoint_of_a_run_is_compared() -> None:
-    early = item("a", reward=0.0, arm="v", checkpoint_uid="early", is_final=False)
+    early = item("a", reward=0.0, arm="v", checkpoint_uid="x-early", is_final=False)
     aggregate = build([item("a"), item("a", reward=0.5, arm="v"), early])
     (row,) = comparison(aggregate, "parent", "reward")["per_seed"]
     assert row["treatment"]["checkpoint_uid"] == "v-1"
     assert len(aggregate["cells"]) == 3
-    with pytest.raises(RecordError, match=r"final v 1: got \('v-1',\), expected \('early',\)"):
+    with pytest.raises(RecordError, match=r"final v 1: got \('x-early',\), expected \('v-1',\)"):
         build([item("a"), item("a", arm="v"), replace(early, is_final=True)])
 
 
@@ -299,6 +300,14 @@ def test_negative_transfer_is_flagged_per_family() -> None:
         (1.0, False),
         (-0.5, True),
     ]
+
+
+def test_a_family_that_falls_with_the_aggregate_is_not_against_it() -> None:
+    """Differences -1 and +0.5, mean -0.25: the falling family goes with the aggregate, the rising one against it."""
+    parent = [item("a"), item("b", reward=0.0, family="two")]
+    arm = [item("a", reward=0.0, arm="v"), item("b", reward=0.5, arm="v", family="two")]
+    (row,) = comparison(build(parent + arm), "parent", "reward")["per_seed"]
+    assert [one["against_aggregate"] for one in row["families"]] == [False, True]
 
 
 def test_arm_spread_names_what_varies() -> None:

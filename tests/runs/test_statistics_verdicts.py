@@ -139,6 +139,16 @@ def test_non_inferiority_needs_a_registered_margin() -> None:
     assert result(pair([worse_is_up]), margin=0.05, direction="decrease")["verdict"] == "non_inferiority"
 
 
+def test_non_inferiority_needs_the_interval_and_every_seed_above_the_margin() -> None:
+    """Mean 0 with a lower bound near -0.25 fails margin 0.05; so do seeds at +0.3 and -0.3 with a narrow interval."""
+    wide = result(pair([[0.4, -0.4] * 5]), margin=0.05)
+    assert wide["contrast"]["over_seeds"]["interval"]["low"] < -0.05
+    assert wide["holds"] == []
+    opposite = result(pair([[0.3 + v for v in NOISE], [-0.3 + v / 2 for v in NOISE]]), margin=0.05)
+    assert opposite["contrast"]["over_seeds"]["interval"]["low"] > -0.05
+    assert opposite["holds"] == []
+
+
 def test_no_variation_over_tasks_is_no_evidence_of_equivalence() -> None:
     one = result(pair([[0.0] * 10]), equivalence=[-0.05, 0.05], margin=0.05)
     assert one["holds"] == []
