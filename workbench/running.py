@@ -25,7 +25,7 @@ from workbench.processes import (
 from workbench.supervisor import Child, Output, Supervisor
 
 REAP_EVERY_S, REAP_EXPIRES_S = 2.0, 4.0
-BROKER_WAIT_S, PAGE_WAIT_S = 30.0, 120.0
+BROKER_WAIT_S, WEB_WAIT_S, PAGE_WAIT_S = 30.0, 120.0, 30.0
 GIVE_UP_AFTER = 6  # failed starts in a row of something that has never answered
 
 
@@ -94,10 +94,8 @@ class Workbench:
         ):
             return
         await self.expire_leases(self.plan.instance)  # of a supervisor that was killed: nothing of it lives
-        if self.options.address is not None:
-            if not await self._until(self._page_answers, self.supervisor.children["web"], PAGE_WAIT_S):
-                return
-            self.say(f"open {self.options.address}")
+        if self.options.address is not None and not await self._announce_page():
+            return
         self._start_worker("io", ("io",), {})
         for position in range(self.plan.workers):
             environment = device_environment(position, self.options.cuda_devices)
@@ -127,22 +125,36 @@ class Workbench:
             return False
         return True
 
-    async def _page_answers(self) -> bool:
-        """The front page answers with anything but a server error."""
+    async def _web_answers(self) -> bool:
+        """The web process answers its liveness address."""
+        return await self._status("/healthz") == 200
+
+    async def _status(self, path: str) -> int | None:
+        """HTTP status of a path; None where nothing answers."""
         assert self.options.address is not None
         parts = urlsplit(self.options.address)
         writer = None
         try:
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-            writer.write(f"GET / HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
-            status = await asyncio.wait_for(reader.readline(), 30)
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
+            words = (await asyncio.wait_for(reader.readline(), PAGE_WAIT_S)).split()
         except (OSError, TimeoutError):
-            return False
+            return None
         finally:
             if writer is not None:
                 writer.close()
-        words = status.split()
-        return len(words) >= 2 and words[1].isdigit() and int(words[1]) < 500
+        return int(words[1]) if len(words) >= 2 and words[1].isdigit() else None
+
+    async def _announce_page(self) -> bool:
+        """Say where the pages are as soon as the first one answers; False when the stop came first."""
+        web = self.supervisor.children["web"]
+        if not await self._until(self._web_answers, web, WEB_WAIT_S):
+            return False
+        status = await self._status("/")
+        if status is None or status >= 500:
+            self.say(f"the first page answers with an error (status {status}); see {web.log.path}")
+        self.say(f"open {self.options.address}")
+        return True
 
     async def schedule(self) -> None:
         """Send the reaper's message every two seconds; one that nobody took in time expires."""
