@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.contracts.canonical import digest
-from workbench.contracts.errors import PlanInvalid
+from workbench.contracts.errors import PlanInvalid, RecordError
 from workbench.contracts.seeds import derive_seed
 
 from .bootstrap import GENERATOR, LEVEL, METHOD, RESAMPLES, TRAINING_SEEDS, Bootstrap, spread
@@ -37,7 +37,7 @@ def _cells(grid: Iterable[ItemFacts]) -> Cells:
 class _Finals:
     """Final checkpoints by (arm, run seed), and the parent, with their cells."""
 
-    def __init__(self, grid: Sequence[ItemFacts], cells: Cells):
+    def __init__(self, grid: Sequence[ItemFacts], cells: Cells, unchanged: Sequence[tuple[str, str]]):
         self.cells = cells
         self.parent = next((item.checkpoint_uid for item in grid if item.arm is None), None)
         self.runs: dict[tuple[str, str], str] = {
@@ -45,6 +45,11 @@ class _Finals:
             for item in grid
             if item.arm is not None and item.is_final
         }
+        for run in unchanged:
+            if run in self.runs:
+                raise RecordError(f"unchanged: got {run}, expected a run without a checkpoint of its own")
+            if self.parent is not None:
+                self.runs[run] = self.parent
         self.places = sorted({(item.condition, item.split) for item in grid})
         self.arms = sorted({arm for arm, _ in self.runs})
 
@@ -185,8 +190,12 @@ def build_aggregate(
     items: Iterable[ItemFacts],
     level: float = LEVEL,
     resamples: int = RESAMPLES,
+    unchanged: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
     """The whole aggregate. ``strict_pairs``: {"arms": [baseline, treatment], ...} or two names.
+
+    ``unchanged``: (arm, run seed) of runs that committed no step, so that their final checkpoint is the
+    parent itself and its items are theirs; without an entry such a run counts as not evaluated.
 
     The bootstrap's seed derives from the plan hash. Raises ``PlanInvalid`` for faulty endpoints,
     ``RecordError`` for items that contradict themselves or each other, ``ValueError`` for settings.
@@ -198,7 +207,7 @@ def build_aggregate(
     bootstrap = Bootstrap(derive_seed("statistics.bootstrap", plan_sha256), level, resamples)
     grid = complete_grid(items)
     cells = _cells(grid)
-    finals = _Finals(grid, cells)
+    finals = _Finals(grid, cells, unchanged)
     return {
         "format": FORMAT,
         "plan_sha256": plan_sha256,
@@ -209,6 +218,7 @@ def build_aggregate(
             "resamples": resamples,
             "level": level,
         },
+        "unchanged_runs": [{"arm": arm, "run_seed": seed} for arm, seed in sorted(unchanged)],
         "requested_rule": "union over checkpoints of the items of a condition and split",
         "cells": [build_cell(part, bootstrap) for part in cells.values()],
         "over_splits": _over_splits(cells, bootstrap),

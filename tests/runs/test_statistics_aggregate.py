@@ -166,7 +166,7 @@ def test_conditional_rates_name_their_condition_and_zero_exposure() -> None:
 
 
 def test_policy_failure_counts_parser_and_illegal_actions() -> None:
-    """A policy error with a legal parse (illegal argument), an unparseable action, an illegal parse before the budget: 3 of 4."""
+    """A policy error with a legal parse (illegal argument), an unparseable one, an illegal parse at the budget: 3 of 4."""
     items = [
         item("a"),
         item("b", reward=0.0, terminal="policy_error", facts=replace(FACTS, finished=False, premature_finish=None)),
@@ -288,6 +288,19 @@ def test_only_the_final_checkpoint_of_a_run_is_compared() -> None:
     assert len(aggregate["cells"]) == 3
     with pytest.raises(RecordError, match=r"final v 1: got \('x-early',\), expected \('v-1',\)"):
         build([item("a"), item("a", arm="v"), replace(early, is_final=True)])
+
+
+def test_a_run_that_changed_nothing_is_the_parent_not_absent() -> None:
+    """Arm f committed no step: its final checkpoint is the parent. Parent 0.5, v 1.0: f minus v = -0.5."""
+    items = [item("a", reward=0.5), item("b", reward=0.5), item("a", arm="v"), item("b", arm="v")]
+    pairs = {"strict_pairs": [("v", "f")]}
+    assert build(items, **pairs)["comparisons"]["strict_pairs"] == []
+    aggregate = build(items, **pairs, unchanged=[("f", "1")])
+    assert comparison(aggregate, "strict_pairs", "reward")["per_seed"][0]["difference"]["value"] == -0.5
+    assert aggregate["unchanged_runs"] == [{"arm": "f", "run_seed": "1"}]
+    assert len(aggregate["cells"]) == 2
+    with pytest.raises(RecordError, match=r"unchanged: got \('v', '1'\), expected a run without a checkpoint"):
+        build(items, unchanged=[("v", "1")])
 
 
 def test_negative_transfer_is_flagged_per_family() -> None:
