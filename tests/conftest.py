@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 # Before Django reads its settings: no test may touch the user's data directory or services.
 _home = tempfile.mkdtemp(prefix="workbench-tests-")
@@ -15,7 +18,77 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("WORKBENCH_BROKER_URL", "REDIS_URL", "DATABASE_URL", "WORKBENCH_SECRET_KEY", "WORKBENCH_DEBUG"):
     os.environ.pop(_name, None)
 
+from tests import servers  # noqa: E402  (after the environment is set)
 
-def pytest_unconfigure(config: object) -> None:
+SKIPS_FAIL = os.environ.get("WORKBENCH_TEST_NO_SKIPS") == "1"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the data directory of this test run."""
     shutil.rmtree(Path(_home), ignore_errors=True)
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure that keeps its reason."""
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"skips are refused here (WORKBENCH_TEST_NO_SKIPS=1): {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where skips are refused, only a missing CUDA device may skip a test."""
+    report = yield
+    if SKIPS_FAIL and report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("gpu") is None:
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """The same for whole modules that skip themselves."""
+    report = yield
+    if SKIPS_FAIL and report.skipped:
+        _refuse_skip(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many tests did not run here."""
+    skipped = len(terminalreporter.stats.get("skipped", []))
+    if skipped:
+        terminalreporter.write_line(f"{skipped} tests were skipped on this machine; their reasons stand above")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[servers.Postgres]:
+    """A PostgreSQL server in a temporary folder; skips where its programs are absent."""
+    programs = servers.postgres_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL's initdb and postgres are not installed (Debian: apt-get install postgresql)")
+    with servers.postgres(programs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: servers.Postgres) -> str:
+    """Address of one database for the whole test run."""
+    return postgres_server.create("workbench")
+
+
+@pytest.fixture
+def fresh_postgres_url(postgres_server: servers.Postgres) -> Iterator[str]:
+    """Address of an empty database that only this test uses."""
+    name = f"fresh_{os.urandom(4).hex()}"
+    yield postgres_server.create(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """Address of a Redis or Valkey server of the system; skips where there is none."""
+    program = servers.redis_program()
+    if program is None:
+        pytest.skip("no redis-server or valkey-server on PATH (Debian: apt-get install redis-server)")
+    with servers.redis(program) as url:
+        yield url
