@@ -1,12 +1,11 @@
 """A tiny random Qwen3, a character tokenizer, a formatter and a scripted environment for engine tests.
 
-Actions are single characters, so that a random model emits legal ones often: ``a``-``d`` calls the tool
-``look`` with that letter, ``f`` finishes, anything else is no action. A turn ends with ``.``.
+The last character of a turn is its action, so that a random model emits legal ones often: one of ``CALLS``
+calls the tool ``look`` with it, one of ``FINISHES`` finishes, anything else is no action. A turn ends with ``.``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,15 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from worker.engine.render import ParsedTurn
-from worker.environments.base import Demonstration, FinishAction, Observation, Task, ToolAction, ToolSpec
 from workbench.contracts.canonical import canonical_bytes, digest, parse_canonical
 from workbench.contracts.capture import SEGMENT_ACTION, SEGMENT_ANSWER, SEGMENT_OTHER
 from workbench.contracts.errors import EnvironmentFault
-from workbench.contracts.jobs import CollectSpec, DescribeSpec, EnvironmentRef, GroupSpec, PolicyRef, SlotSpec
 from workbench.contracts.records import RewardComponent, RewardRecord, TurnRecord
+from worker.engine.render import ParsedTurn
+from worker.environments.base import Demonstration, FinishAction, Observation, Task, ToolAction, ToolSpec
 
 ALPHABET = "abcdf.:>?! |xyz"
+CALLS, FINISHES = "abcd:>!| ", "fx"
 LORA = {"kind": "lora", "rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj", "down_proj"], "seed": "7"}
 
 
@@ -44,7 +43,7 @@ def write_model(
         head_dim=hidden // 4,
         max_position_embeddings=1024,
         tie_word_embeddings=True,
-        initializer_range=0.3,
+        initializer_range=0.08,
     )
     Qwen3ForCausalLM(config).save_pretrained(folder)
     inner = Tokenizer(models.WordLevel(vocab, unk_token="?"))
@@ -82,11 +81,11 @@ class TinyFormatter:
         text = "".join(self.letters.get(token, "~") for token in generated_ids)
         ones = (1,) * len(generated_ids)
         body = text.removesuffix(".")
-        if text.endswith(".") and body and body[-1] in "abcd":
+        if text.endswith(".") and body and body[-1] in CALLS:
             return ParsedTurn(
                 None, body, ToolAction("look", {"key": body[-1]}), None, (SEGMENT_ACTION,) * len(ones), ones
             )
-        if text.endswith(".") and body and body[-1] in "fxyz":
+        if text.endswith(".") and body and body[-1] in FINISHES:
             return ParsedTurn(None, body, FinishAction(body, ()), None, (SEGMENT_ANSWER,) * len(ones), ones)
         return ParsedTurn(None, text, None, "no action", (SEGMENT_OTHER,) * len(ones), ones)
 
@@ -204,25 +203,3 @@ class MemoryStore:
 
     def exists(self, sha256: str) -> bool:
         return sha256 in self.blobs
-
-
-def copied(text: str) -> Any:
-    """A fresh object from JSON text."""
-    return json.loads(text)
-
-
-__all__ = [
-    "ALPHABET",
-    "LORA",
-    "CollectSpec",
-    "DescribeSpec",
-    "EnvironmentRef",
-    "GroupSpec",
-    "MemoryStore",
-    "PolicyRef",
-    "SlotSpec",
-    "TinyEnvironment",
-    "TinyFormatter",
-    "TinySession",
-    "write_model",
-]

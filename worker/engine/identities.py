@@ -5,7 +5,6 @@ Nothing here reads a clock, a host name, a process id or a path into a hash.
 
 from __future__ import annotations
 
-import importlib
 import platform
 from functools import lru_cache
 from pathlib import Path
@@ -60,17 +59,6 @@ def harness_code_sha256() -> str:
     """Digest over the engine's own files and the contracts that define its bytes."""
     contracts = ENGINE_FOLDER.parents[1] / "workbench" / "contracts"
     return digest({"engine": code_sha256(ENGINE_FOLDER), "contracts": code_sha256(contracts)})
-
-
-def environment_code_sha256(environment: Any) -> str:
-    """Digest over the files of the package (or the one module) that defines an environment."""
-    module = importlib.import_module(type(environment).__module__)
-    path = Path(str(module.__file__)).resolve()
-    base = Path(str(importlib.import_module("worker.environments.base").__file__)).resolve()
-    package = path.parent
-    if package == base.parent or not (package / "__init__.py").exists():
-        return digest({path.name: sha256_hex(path.read_bytes()), base.name: sha256_hex(base.read_bytes())})
-    return digest({"package": code_sha256(package), base.name: sha256_hex(base.read_bytes())})
 
 
 def _files_digest(folder: Path, names: list[str], what: str) -> str:

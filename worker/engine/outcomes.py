@@ -6,6 +6,7 @@ is error or timeout. Parser errors and infrastructure failures are no Observatio
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -170,7 +171,7 @@ def _causal(turns: Sequence[TurnRecord], terminal: str | None) -> InvariantVerdi
     fault = relation_fault(turns, terminal)
     if fault is not None:
         return InvariantVerdict("causal_order", False, fault[0], fault[0], None, fault[1])
-    for earlier, later in zip(turns, turns[1:], strict=False):
+    for earlier, later in itertools.pairwise(turns):
         if earlier.state_after_sha256 != later.state_before_sha256 or later.parent_decision != earlier.decision:
             detail = "state before the turn differs from the state after its parent"
             return InvariantVerdict("causal_order", False, later.decision, later.decision, None, detail)

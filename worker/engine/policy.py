@@ -170,7 +170,9 @@ def _load_model(path: Path, dtype: str) -> Any:
     if dtype not in _DTYPES:
         raise EngineFault(f"dtype: got {dtype!r}, expected float32, bfloat16 or nf4")
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a worker's log is no terminal
     return AutoModelForCausalLM.from_pretrained(path, dtype=_DTYPES[dtype], attn_implementation="sdpa")
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from worker.environments.base import Environment, Task
 from workbench.contracts.errors import RewardFault
 from workbench.contracts.records import RewardRecord, TurnRecord
+from worker.environments.base import Environment, Task
 
 
 def compute_reward(

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from worker.environments.base import Environment, FinishAction, Observation, Session, Task, ToolAction, ToolSpec
 from workbench.contracts.canonical import digest, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.errors import EnvironmentFault
@@ -35,6 +34,7 @@ from workbench.contracts.records import (
     ToolCallRecord,
     TurnRecord,
 )
+from worker.environments.base import Environment, FinishAction, Observation, Session, Task, ToolAction, ToolSpec
 
 from .faults import reach
 from .outcomes import injection_records

@@ -1,0 +1,36 @@
+"""What the runner process calls: one function from an operation and plain values to plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.contracts.errors import EngineFault
+from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
+from workbench.contracts.wire import from_wire, to_wire
+
+from . import train
+
+OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
+    "collect": (CollectSpec, train.collect),
+    "update": (UpdateSpec, train.update),
+    "describe": (DescribeSpec, train.describe),
+}
+
+
+def handle(
+    op: str, spec: dict[str, Any], *, store: Any, cache_dir: Path | str, progress: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Answer of one job as a wire value.
+
+    ``op``: collect, update or describe; ``spec``: wire value of the matching specification; ``store``:
+    ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``. ``progress`` receives small dictionaries.
+    Raises ``EngineFault``, ``RecordError`` or ``CaptureError``: nothing is committed then.
+    """
+    if op not in OPERATIONS:
+        raise EngineFault(f"op: got {op!r}, expected one of {sorted(OPERATIONS)}")
+    kind, function = OPERATIONS[op]
+    result = function(from_wire(kind, spec), store, cache_dir=Path(cache_dir), progress=progress)
+    value: dict[str, Any] = to_wire(result)
+    return value

@@ -1,0 +1,180 @@
+"""Calls the seven stages in order: rollout, reward, advantage; then credit, batch, loss, update.
+
+``collect`` (stages 1-3) and ``update`` (stages 4-7) are separate entries: there is none that collects
+a group and trains on it at once. Both read and write the content-addressed store and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from workbench.capturefile import write_group_file
+from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.contracts.errors import EngineFault
+from workbench.contracts.jobs import (
+    CollectedGroup,
+    CollectResult,
+    CollectSpec,
+    DescribeResult,
+    DescribeSpec,
+    PolicyRef,
+    UpdateResult,
+    UpdateSpec,
+)
+from workbench.contracts.records import EVALUATE, PREFLIGHT, Identities
+from workbench.contracts.wire import record_bytes
+from worker.environments.registry import environment_code_sha256, get_environment, reward_code_sha256
+
+from .checkpoint import checked
+from .collect import Progress, World, group_record, read_tasks, task_values
+from .faults import reach
+from .identities import harness_code_sha256, runtime_facts, runtime_identity
+from .metrics import collection_metrics
+from .policy import Policy, find_base, initial_adapter, load_policy
+from .records import SamplingConfig
+from .rollout import RolloutSettings, run_rollouts
+from .sampler import Sampler
+
+MAX_ROWS = 32
+
+
+def require_runtime(expected: str, dtype: str) -> None:
+    """Refuse to compute under another runtime than the plan's; threads are part of it."""
+    found = runtime_identity(dtype)
+    if found != expected:
+        raise EngineFault(f"runtime: got {found} ({runtime_facts(dtype)}), expected {expected}")
+
+
+def _world(spec: CollectSpec, policy: Policy, store: Any) -> World:
+    environment = get_environment(spec.environment.environment, spec.environment.config)
+    if environment.version != spec.environment.version:
+        raise EngineFault(f"environment.version: got {environment.version}, expected {spec.environment.version}")
+    code = environment_code_sha256(environment)
+    if code != spec.environment.code_sha256:
+        raise EngineFault(f"environment.code_sha256: got {code}, expected {spec.environment.code_sha256}")
+    task_set = f"{spec.environment.environment}/{environment.version}"
+    tasks = read_tasks(checked(store, spec.environment.task_set_sha256, "task set"), task_set)
+    missing = [group.task_uid for group in spec.groups if group.task_uid not in tasks]
+    if missing:
+        raise EngineFault(f"task_uid: got {missing[0]}, expected a task of the set {spec.environment.task_set_sha256}")
+    return World(environment, tasks, policy.formatter)
+
+
+def _identities(spec: CollectSpec, policy: Policy, world: World) -> Identities:
+    return Identities(
+        base_model=policy.base_model_sha256,
+        adapter=policy.adapter_sha256,
+        tokenizer=policy.tokenizer_sha256,
+        formatter=policy.formatter.identity(),
+        environment=spec.environment.code_sha256,
+        harness=harness_code_sha256(),
+        runtime=spec.runtime,
+        reward=reward_code_sha256(world.environment),
+        task_set=spec.environment.task_set_sha256,
+        policy_version=spec.policy.policy_version,
+    )
+
+
+def capture_identities(identities: Identities) -> dict[str, str]:
+    """The identities that a capture binds."""
+    names = ("base_model", "adapter", "tokenizer", "formatter", "environment", "harness", "runtime")
+    return {name: getattr(identities, name) for name in names}
+
+
+def collect(spec: CollectSpec, store: Any, *, cache_dir: Path, progress: Progress | None = None) -> CollectResult:
+    """Stages 1-3 for one shard. Raises ``EngineFault`` where the job cannot be done as specified."""
+    started, cpu = time.perf_counter(), time.process_time()
+    require_runtime(spec.runtime, spec.policy.dtype)
+    sampling = SamplingConfig.from_spec(spec.sampling)
+    if sampling.truncates and spec.purpose != EVALUATE:
+        raise EngineFault(f"sampling: got {spec.sampling}, expected top_p 1 and top_k 0: truncation biases the ratio")
+    rows = sum(len(group.slots) for group in spec.groups)
+    if not 1 <= rows <= MAX_ROWS:
+        raise EngineFault(f"groups: got {rows} rows, expected 1 to {MAX_ROWS}")
+    policy = load_policy(spec.policy, store, cache_dir=cache_dir, environment_config=spec.environment.config)
+    world = _world(spec, policy, store)
+    identities = _identities(spec, policy, world)
+    settings = RolloutSettings(
+        capture_identities(identities), spec.policy.policy_version, spec.sampling, spec.max_decisions
+    )
+    stop = policy.formatter.stop_ids()
+    sampler = Sampler(policy, sampling, rows=rows, stop_ids=stop, context=policy.context())
+    loaded = time.perf_counter()
+    rollouts = run_rollouts(
+        spec.groups, world.tasks, world.environment, policy.formatter, sampler, settings, progress
+    )  # stage 1
+    sampled = time.perf_counter()
+    records = [group_record(group, rollouts, world, spec, identities) for group in spec.groups]  # stages 2 and 3
+    collected = []
+    for record in records:
+        blob, refs = write_group_file([(item.uid, rollouts[item.uid].captures) for item in record.trajectories])
+        name = store.put(blob)
+        reach("blob_written")
+        data = record_bytes(record)
+        collected.append(CollectedGroup(data.decode(), sha256_hex(data), name, len(blob), refs))
+    phase = spec.purpose if spec.purpose in (PREFLIGHT, "train") else spec.condition
+    metrics = collection_metrics(records, rollouts, phase, spec.split, spec.policy.policy_version)
+    ended = time.perf_counter()
+    timing = {
+        "load_seconds": loaded - started,
+        "rollout_seconds": sampled - loaded,
+        "seconds": ended - started,
+        "cpu_seconds": time.process_time() - cpu,
+        "policy_tokens": float(sampler.policy_tokens),
+        "ingested_tokens": float(sampler.ingested_tokens),
+    }
+    return CollectResult(tuple(collected), metrics, timing)
+
+
+def update(spec: UpdateSpec, store: Any, *, cache_dir: Path, progress: Progress | None = None) -> UpdateResult:
+    """Stages 4-7 for one optimizer batch: all or nothing. See ``worker.engine.update``."""
+    require_runtime(spec.runtime, spec.policy.dtype)
+    policy = load_policy(spec.policy, store, cache_dir=cache_dir)
+    from . import update as update_stage
+
+    return update_stage.apply_update(spec, policy, store, progress)
+
+
+def describe(spec: DescribeSpec, store: Any, *, cache_dir: Path, progress: Progress | None = None) -> DescribeResult:
+    """What a plan binds at freeze: builds or finds the base model, writes the initial adapter and the task set."""
+    environment = get_environment(spec.environment, spec.environment_config)
+    if progress is not None:
+        progress({"stage": "base_model"})
+    files = find_base(spec.model, cache_dir, environment_config=spec.environment_config)
+    ref = PolicyRef(
+        spec.model,
+        files.base_model_sha256,
+        files.tokenizer_sha256,
+        None,
+        0,
+        spec.dtype,
+        spec.adaptation,
+        spec.formatter,
+    )
+    adapter = initial_adapter(ref, cache_dir, environment_config=spec.environment_config)
+    policy = load_policy(ref, store, cache_dir=cache_dir, environment_config=spec.environment_config)
+    task_set = f"{spec.environment}/{environment.version}"
+    tasks = canonical_bytes(task_values(environment.tasks(), task_set))
+    vocabulary = canonical_bytes([policy.tokenizer.decode([index]) for index in range(len(policy.tokenizer))])
+    return DescribeResult(
+        base_model_sha256=files.base_model_sha256,
+        tokenizer_sha256=files.tokenizer_sha256,
+        parent_adapter_sha256=store.put(adapter),
+        parent_adapter_bytes=len(adapter),
+        vocabulary_sha256=store.put(vocabulary),
+        parameters=policy.resident.parameters,
+        trainable_parameters=sum(parameter.numel() for parameter in policy.trainable.values()),
+        runtime=runtime_identity(spec.dtype),
+        runtime_facts=runtime_facts(spec.dtype),
+        formatter=policy.formatter.identity(),
+        environment=spec.environment,
+        environment_version=environment.version,
+        success_definition=environment.success_definition(),
+        environment_code_sha256=environment_code_sha256(environment),
+        reward_code_sha256=reward_code_sha256(environment),
+        harness_code_sha256=harness_code_sha256(),
+        task_set_sha256=store.put(tasks),
+        warm_start=files.report,
+    )
