@@ -130,10 +130,10 @@ def assert_trainable_nf4(model: nn.Module) -> int:
 
 def explain_load_failure(model: str | Path, error: BaseException) -> ModelUnavailable:
     """One plain message for a model that could not be read, with what helps."""
-    from transformers.utils import is_offline_mode
+    from huggingface_hub.constants import is_offline_mode
 
     why = str(error).split("\n")[0]
-    if is_offline_mode():
+    if is_offline_mode() and not Path(model).is_dir():
         why = "the hub is switched off here (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set)"
     return ModelUnavailable(
         f"model: got {str(model)!r}, expected a local folder with config.json and weights, or a hub id that can be "
@@ -206,7 +206,7 @@ def prepare_for_training(model: Any, adaptation: dict[str, Any], *, gradient_che
     guard_nf4(model)
     model.requires_grad_(False)
     if gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.activation_checkpointing_enable({"use_reentrant": False})
     adapted = add_lora(model, adaptation)
     assert_trainable_nf4(adapted)
     return adapted
