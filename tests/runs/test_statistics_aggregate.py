@@ -166,7 +166,7 @@ def test_conditional_rates_name_their_condition_and_zero_exposure() -> None:
 
 
 def test_policy_failure_counts_parser_and_illegal_actions() -> None:
-    """A policy error with a legal parse (illegal argument), an unparseable one, an illegal parse at the budget: 3 of 4."""
+    """A policy error with legal parse (illegal argument), one without, an illegal parse at the budget: 3 of 4."""
     items = [
         item("a"),
         item("b", reward=0.0, terminal="policy_error", facts=replace(FACTS, finished=False, premature_finish=None)),

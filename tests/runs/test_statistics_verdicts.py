@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from runs.statistics.aggregate import build_aggregate
-from runs.statistics.items import MISSING, VALID, ItemFacts
+from runs.statistics.contrasts import PASS_METRICS
+from runs.statistics.items import METRICS, MISSING, VALID, ItemFacts
 from runs.statistics.verdicts import SENTENCES, check_endpoint
 from workbench.contracts.errors import PlanInvalid
+from workbench.contracts.plan_schema import ENDPOINT_METRICS
 from workbench.contracts.records import OutcomeFacts
 
 FACTS = OutcomeFacts(True, True, False, 2, 0, 2, 0, False, None, None, None, None, False)
@@ -237,6 +239,10 @@ def test_faulty_endpoints_are_named_and_refused(given: dict[str, Any], field: st
     assert f"endpoints.primary.{field}" in [problem.field for problem in check_endpoint(endpoint(**given))]
     with pytest.raises(PlanInvalid, match=rf"endpoints\.primary\.{field}"):
         build_aggregate(plan_sha256="ab" * 32, endpoints=[endpoint(**given)], strict_pairs=[], items=[])
+
+
+def test_plan_schema_and_statistics_name_the_same_metrics() -> None:
+    assert sorted(ENDPOINT_METRICS) == sorted([*METRICS, *PASS_METRICS])
 
 
 def test_sound_endpoint_has_no_problem_unless_its_arm_is_unknown() -> None:
