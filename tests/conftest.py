@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import django
 import pytest
 
 # Before Django reads its settings: no test may touch the user's data directory or services.
@@ -17,6 +18,8 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "workbench.settings"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("WORKBENCH_BROKER_URL", "REDIS_URL", "DATABASE_URL", "WORKBENCH_SECRET_KEY", "WORKBENCH_DEBUG"):
     os.environ.pop(_name, None)
+
+django.setup()  # pytest-django looked for the settings before this file could choose the data directory
 
 from tests import servers  # noqa: E402  (after the environment is set)
 
