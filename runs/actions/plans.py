@@ -13,6 +13,7 @@ from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_plan
 from runs.errors import AlreadyFrozen, DomainError
 from runs.models import Actor, Arm, FailureSchedule, Plan, PlanVersion, Study
+from runs.statistics.verdicts import check_endpoint
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
 from workbench.contracts.errors import PlanInvalid, Problem
 from workbench.contracts.spec import freeze_body
@@ -105,6 +106,10 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     if plan.state != "draft":
         raise AlreadyFrozen(f"plan {plan.slug}: it is {plan.state}, expected a draft")
     body = freeze_body(parse_plan_text(plan.draft_text), bindings)
+    arms = frozenset(arm["key"] for arm in body["arms"])
+    problems = [problem for endpoint in body["plan"]["endpoints"] for problem in check_endpoint(endpoint, arms)]
+    if problems:
+        raise PlanInvalid(problems)
     data = canonical_bytes(body)
     sha = sha256_hex(data)
     with transaction.atomic():
