@@ -177,7 +177,11 @@ def build_closure(execution: Execution) -> dict[str, Any]:
         endpoints=body["plan"]["endpoints"],
         strict_pairs=body["plan"]["strict_pairs"],
         items=item_facts(execution),
-        unchanged=[(run.arm.key, run.seed) for run in query if run.head.checkpoint_id == run.parent_checkpoint_id],
+        unchanged=[
+            (run.arm.key, run.seed)
+            for run in query
+            if run.head.state == "completed" and run.head.checkpoint_id == run.parent_checkpoint_id
+        ],
     )
     aggregate_document = _store(AGGREGATE, str(execution.uid), aggregate)
     return {
