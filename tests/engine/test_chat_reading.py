@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +41,13 @@ def test_a_call_with_and_without_a_think_segment():
     parsed = read(f"<think>\nwhy\n</think>\n\n{wrap(SEARCH_CALL)}\n<|im_end|>")
     assert parsed.action == ToolAction("search", {"source": "trial", "query": "dose"})
     assert parsed.think_text == "\nwhy\n"
+
+
+def test_brackets_inside_strings_are_no_nesting():
+    """The query is 50 brackets, an escaped quote and a brace."""
+    query = "[" * 50 + '" {'
+    parsed = read(wrap(SEARCH_CALL.replace('"dose"', json.dumps(query))) + "<|im_end|>")
+    assert parsed.action == ToolAction("search", {"source": "trial", "query": query})
 
 
 def test_a_finish():
@@ -83,7 +92,8 @@ def test_a_finish():
         (f"<think>a<think>b</think>{wrap(SEARCH_CALL)}<|im_end|>", "second <think>"),
         (f"<think>a</think><think>b</think>{wrap(SEARCH_CALL)}<|im_end|>", "after the think segment"),
         (f"{wrap(SEARCH_CALL)}<think>late</think><|im_end|>", "after the think segment"),
-        (wrap("[" * 3000 + "]" * 3000) + "<|im_end|>", "action: $"),
+        (wrap("[" * 3000 + "]" * 3000) + "<|im_end|>", "nested 3000 deep, expected at most 32"),
+        (wrap('{"name": "search", "arguments": ' + '{"a":' * 40 + "1" + "}" * 41) + "<|im_end|>", "nested 41 deep"),
     ],
 )
 def test_everything_else_is_an_error_and_never_repaired(text, error):

@@ -155,13 +155,14 @@ class ChatFormatter:
         return self._encode(self._render([_system(instructions), _user(prompt)], tools=tools, generate=True))
 
     def observe(self, text: str) -> list[int]:
-        """Ids from the end of turn (exclusive) to the next assistant header (inclusive)."""
-        suffix = self._tool_suffix(text)
+        """Ids from the end of turn (exclusive) to the next assistant header (inclusive).
+
+        Text that spells a special token is put between the template's own parts as it stands,
+        tokenised as ordinary text. Never raises: an Observation may repeat what the policy wrote.
+        """
         if not self._special_in(text):
-            return self._encode(suffix)
-        before, found, after = suffix.partition(text)
-        if not found:
-            raise EngineFault(f"observation: got {text!r}, which the template changes, expected it verbatim")
+            return self._encode(self._tool_suffix(text))
+        before, _, after = self._tool_suffix(_RESULT).partition(_RESULT)
         return self._encode(before) + self._encode(text, literal=True) + self._encode(after)
 
     def read(self, generated_ids: Sequence[int], tools: Sequence[ToolSpec]) -> ParsedTurn:
@@ -259,6 +260,8 @@ class ChatFormatter:
             expected = f'{CALL_OPEN}{{"name", "arguments"}}{CALL_CLOSE}'
             self._refuse(f"writes tool calls in another form ({shown!r})", expected)
         suffix = self._after_turn(full, 1)
+        if suffix.count(_RESULT) != 1:
+            self._refuse("changes the text of a tool message", "that text unchanged")
         prefix = full[: len(full) - len(suffix)]
         if self._encode(prefix) + self._encode(suffix) != self._encode(full):
             self._refuse("can't be cut at the end of a turn without changing tokens", "an end of turn that splits text")

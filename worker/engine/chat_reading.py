@@ -8,6 +8,7 @@ ids by incremental decoding; nothing is tokenised and nothing is repaired.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from worker.environments.base import FinishAction, ToolAction, ToolSpec
 THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
 GRAMMAR_TAGS = (THINK_OPEN, THINK_CLOSE, CALL_OPEN, CALL_CLOSE)
+MAX_NESTING = 32
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 REPLACEMENT = "\ufffd"  # what a decoder gives for bytes that are no character
 
 FINISH_TOOL = ToolSpec(
@@ -113,6 +116,15 @@ def _split_think(text: str, opens_in_think: bool) -> tuple[str | None, int, str 
     return text[start:close], close + len(THINK_CLOSE), None
 
 
+def _nesting(source: str) -> int:
+    """Deepest bracket nesting outside strings: bounded before parsing, so that no answer depends on stack depth."""
+    depth = deepest = 0
+    for character in _STRING.sub("", source):
+        depth += (character in "[{") - (character in "]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _read_call(text: str, tools: Sequence[ToolSpec]) -> ToolAction | FinishAction:
     body = text.strip()
     for tag in (THINK_OPEN, THINK_CLOSE):
@@ -123,13 +135,16 @@ def _read_call(text: str, tools: Sequence[ToolSpec]) -> ToolAction | FinishActio
         raise _Unreadable(f"action: got {got}, expected exactly one call")
     if not body.startswith(CALL_OPEN) or not body.endswith(CALL_CLOSE):
         raise _Unreadable(f"action: got text beside the call, expected {CALL_OPEN} to {CALL_CLOSE} alone")
+    source = body[len(CALL_OPEN) : -len(CALL_CLOSE)]
+    if (depth := _nesting(source)) > MAX_NESTING:
+        raise _Unreadable(f"action: got JSON nested {depth} deep, expected at most {MAX_NESTING}")
     try:
-        call = parse_json(body[len(CALL_OPEN) : -len(CALL_CLOSE)])
+        call = parse_json(source)
         canonical_bytes(call)  # what has no canonical form could never be recorded or compared
-    except (CanonicalError, RecursionError) as error:
+    except CanonicalError as error:
         raise _Unreadable(f"action: {error}") from error
     if not isinstance(call, dict) or set(call) != {"name", "arguments"}:
-        got = sorted(call) if isinstance(call, dict) else type(call).__name__
+        got = str(sorted(call)) if isinstance(call, dict) else type(call).__name__
         raise _Unreadable(f"action: got {got}, expected an object with name and arguments")
     name, arguments = call["name"], call["arguments"]
     if not isinstance(name, str) or not isinstance(arguments, dict):

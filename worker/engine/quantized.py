@@ -298,7 +298,7 @@ def nf4_bytes(weights: int) -> tuple[int, int]:
     return -(-weights // 2), scales + 4 * -(-scales // NESTED_BLOCK_SIZE) + 4 + 4 * (16 + 256)
 
 
-def _resident_terms(profile: Any, model: nn.Module, trainable: int) -> list[MemoryTerm]:
+def _resident_terms(profile: Any, model: Any, trainable: int) -> list[MemoryTerm]:
     width = 4 if profile.compute_dtype == "float32" else 2
     head = model.get_output_embeddings()
     linears = [module.weight for module in model.modules() if isinstance(module, nn.Linear) and module is not head]
