@@ -49,11 +49,13 @@ def _check(value: Any, path: str) -> None:
 
 def canonical_bytes(value: Any) -> bytes:
     """RFC 8785 bytes of ``value``. Raises ``CanonicalError`` naming the path of what has none."""
-    _check(value, "$")
     try:
+        _check(value, "$")
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise CanonicalError(f"$: {error}, expected text that UTF-8 can carry") from error
+    except RecursionError as error:
+        raise CanonicalError("$: got values nested too deeply, expected what the parser can read back") from error
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -69,11 +71,31 @@ def _refuse_constant(text: str) -> Any:
     raise CanonicalError(f'$: got {text}, expected a finite number or {{"nonfinite": ...}}')
 
 
+def _integer(text: str) -> int | float:
+    """An integer literal. Beyond 2**53 - 1 it must be the canonical form of a float, which has no point below 1e21."""
+    if len(text) <= 17 and abs(value := int(text)) <= MAX_SAFE_INTEGER:
+        return value
+    if len(text) <= 22 and rfc8785.dumps(number := float(text)) == text.encode():
+        return number
+    raise CanonicalError(f"$: got {text[:40]}, expected an integer within 2**53 - 1 or a decimal string")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_constant(text[:40])
+
+
 def parse_json(data: bytes | str) -> Any:
-    """Strict JSON: UTF-8, no duplicate keys, no NaN or Infinity. Raises ``CanonicalError``."""
+    """Strict JSON: UTF-8, no duplicate keys, no NaN or Infinity, no number that changes. Raises ``CanonicalError``."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_refuse_constant,
+            parse_int=_integer,
+            parse_float=_finite,
+        )
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise CanonicalError(f"$: {error}, expected UTF-8 JSON") from error
 

@@ -29,6 +29,21 @@ SEGMENT_NAMES = ("other", "think", "action", "answer")
 _TYPECODES = {"i4": ("i", 4), "u1": ("B", 1), "f4": ("f", 4), "f8": ("d", 8)}
 
 
+_HEADER_TYPES: dict[str, tuple[type, ...]] = {
+    "trajectory_uid": (str,),
+    "decision": (int,),
+    "branch": (str,),
+    "parent_decision": (int, type(None)),
+    "policy_version": (int,),
+    "seed": (str,),
+    "sampling": (dict,),
+    "identities": (dict,),
+    "state_sha256": (str,),
+    "attention": (str,),
+    "processor_inputs": (dict,),
+}
+
+
 def pack_array(values: Any, kind: str) -> bytes:
     """Raw little-endian bytes of a flat sequence; ``kind`` is i4, u1, f4 or f8."""
     typecode, _ = _TYPECODES[kind]
@@ -132,14 +147,41 @@ class Capture:
         header, arrays = split_capture(data)
         header.pop("arrays")
         header.pop("schema")
+        for name, kinds in _HEADER_TYPES.items():
+            if name in header and type(header[name]) not in kinds:
+                raise CaptureError(f"{name}: got {header[name]!r:.80}, expected {kinds[0].__name__}")
         try:
-            return cls(**header, sampler_logprobs=arrays.pop("sampler_logprobs", None), **arrays)
+            capture = cls(**header, sampler_logprobs=arrays.pop("sampler_logprobs", None), **arrays)
         except TypeError as error:
             raise CaptureError(f"header: {error}, expected the fields of {SCHEMA}") from error
+        if capture.to_bytes() != data:
+            raise CaptureError(f"arrays: got another order or other types, expected those of {SCHEMA}")
+        return capture
 
     def sha256(self) -> str:
         """``capture_sha256``."""
         return sha256_hex(self.to_bytes())
+
+
+def _array_entries(header: dict[str, Any]) -> list[dict[str, Any]]:
+    """The header's list of arrays, each with a name, a known type and a length. Raises ``CaptureError``."""
+    entries, names = header.get("arrays"), set()
+    if not isinstance(entries, list):
+        raise CaptureError(f"arrays: got {entries!r:.80}, expected a list")
+    for item in entries:
+        if not (
+            isinstance(item, dict)
+            and item.keys() == {"name", "type", "length"}
+            and isinstance(item["name"], str)
+            and isinstance(item["type"], str)
+            and item["type"] in _TYPECODES
+            and type(item["length"]) is int
+            and item["length"] >= 0
+            and item["name"] not in names
+        ):
+            raise CaptureError(f"arrays: got {item!r:.80}, expected one name, a known type and a length")
+        names.add(item["name"])
+    return entries
 
 
 def split_capture(data: bytes) -> tuple[dict[str, Any], dict[str, array[Any]]]:
@@ -153,7 +195,7 @@ def split_capture(data: bytes) -> tuple[dict[str, Any], dict[str, array[Any]]]:
             f"schema: got {header if not isinstance(header, dict) else header.get('schema')!r}, expected {SCHEMA!r}"
         )
     offset, arrays = 8 + length, {}
-    for item in header["arrays"]:
+    for item in _array_entries(header):
         size = item["length"] * _TYPECODES[item["type"]][1]
         chunk = data[offset : offset + size]
         if len(chunk) != size:

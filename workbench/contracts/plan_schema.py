@@ -6,6 +6,7 @@ document and every problem found, each with its dotted path, the value and what 
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -193,6 +194,14 @@ def _show(value: Any) -> str:
     return repr(value)[:80]
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a number is finite and fits a float; a long integer literal need not."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any:
     expected = field.kind
     if value is None and field.nullable:
@@ -200,7 +209,7 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
     if field.kind in ("int", "float"):
         wanted = int if field.kind == "int" else (int, float)
         bounds = f"{field.kind} in [{field.minimum}, {field.maximum}]"
-        if isinstance(value, bool) or not isinstance(value, wanted) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, wanted) or not _is_number(value):
             problems.append(Problem(path, _show(value), bounds))
             return value
         if (field.minimum is not None and value < field.minimum) or (
@@ -210,8 +219,10 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):
         problems.append(Problem(path, _show(value), expected))
-    elif field.kind == "seed" and not (value.isdecimal() and value.isascii() and int(value) < 2**64):
-        problems.append(Problem(path, _show(value), "a decimal string below 2**64"))
+    elif field.kind == "seed" and not (
+        value.isdecimal() and value.isascii() and len(value) <= 20 and int(value) < 2**64 and str(int(value)) == value
+    ):
+        problems.append(Problem(path, _show(value), "a decimal string below 2**64, without leading zeros"))
     elif field.choices is not None and value not in field.choices:
         problems.append(Problem(path, _show(value), "one of " + ", ".join(field.choices)))
     return value
@@ -250,7 +261,7 @@ def _member(item: Any, name: str, value: dict[str, Any], path: str, problems: li
     if item.default is REQUIRED:
         problems.append(Problem(path, "nothing", "a value"))
         return None
-    return item.default
+    return copy.deepcopy(item.default)
 
 
 def _validate(spec: Any, value: Any, path: str, problems: list[Problem]) -> Any:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .canonical import digest
-from .errors import PlanInvalid, Problem
+from .canonical import canonical_bytes, digest
+from .errors import CanonicalError, PlanInvalid, Problem
 from .failures import schedule_document
 from .plan_schema import PLAN, validate_fields
 
@@ -72,6 +72,11 @@ def complete_plan(document: Any) -> dict[str, Any]:
     complete, problems = validate_fields(document)
     if not problems:
         problems = _cross_checks(complete)
+    if not problems:
+        try:
+            canonical_bytes(complete)
+        except CanonicalError as error:
+            problems = [Problem("$", str(error)[:200], "values that have a canonical form")]
     if problems:
         raise PlanInvalid(problems)
     return complete
@@ -95,12 +100,12 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         ("name", plan["name"]),
         *[(f"arms[{i}].key", k) for i, k in enumerate(keys)],
     ]:
-        if not _KEY.match(name):
+        if not _KEY.fullmatch(name):
             problems.append(Problem(path, repr(name), "letters, digits, dot, dash or underscore, at most 64"))
     if len(set(keys)) != len(keys):
         problems.append(Problem("arms", repr(keys), "each key once"))
     for i, arm in enumerate(plan["arms"]):
-        problems += _arm_checks(plan, arm, i, keys)
+        problems += _arm_checks(plan, arm, i)
     for i, pair in enumerate(plan["strict_pairs"]):
         for key in pair["arms"]:
             if key not in keys:
@@ -109,6 +114,12 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         for key in endpoint["compare"]["arms"]:
             if key not in keys:
                 problems.append(Problem(f"endpoints[{i}].compare.arms", repr(key), "one of " + ", ".join(keys)))
+    for path, names in [
+        ("evaluation.conditions", plan["evaluation"]["conditions"]),
+        ("evaluation.splits", [item["split"] for item in plan["evaluation"]["splits"]]),
+    ]:
+        if len(set(names)) != len(names):
+            problems.append(Problem(path, repr(names), "each once"))
     if len({e["id"] for e in plan["endpoints"]}) != len(plan["endpoints"]):
         problems.append(Problem("endpoints", "a repeated id", "each id once"))
     if "stress" in plan["evaluation"]["conditions"] and not plan["failure"]["stress_cycle"]:
@@ -122,7 +133,7 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
     return problems
 
 
-def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int, keys: list[str]) -> list[Problem]:
+def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int) -> list[Problem]:
     path, problems = f"arms[{i}]", []
     for section, value in arm["overrides"].items():
         if section not in OVERRIDABLE or not isinstance(value, dict):
@@ -175,10 +186,14 @@ def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int, keys: list[st
             )
         )
     if arm["gate"] is not None and (
-        arm["gate"]["counted_over"] not in keys or arm["gate"]["counted_over"] == arm["key"]
+        arm["gate"]["counted_over"] not in [other["key"] for other in plan["arms"] if other["gate"] is None]
     ):
         problems.append(
-            Problem(f"{path}.gate.counted_over", repr(arm["gate"]["counted_over"]), "another arm of the plan")
+            Problem(
+                f"{path}.gate.counted_over",
+                repr(arm["gate"]["counted_over"]),
+                "another arm of the plan, without a gate of its own",
+            )
         )
     if (arm["role"] == "gated") != (arm["gate"] is not None):
         problems.append(Problem(f"{path}.gate", repr(arm["gate"]), "a gate exactly when the role is gated"))
@@ -192,7 +207,7 @@ def compare_arms(plan: dict[str, Any], first: str, second: str, treatment: list[
     equal, different = [], []
     for path in sorted(left.keys() | right.keys()):
         a, b = left.get(path), right.get(path)
-        if a == b and type(a) is type(b):
+        if canonical_bytes(a) == canonical_bytes(b):  # 0 and 0.0 have the same bytes, true and 1 have not
             equal.append((path, a))
         else:
             different.append((path, a, b))
@@ -283,6 +298,8 @@ def _check_tasks(plan: dict[str, Any], bindings: dict[str, Any]) -> None:
         (f"evaluation.splits[{i}].tasks", s["split"], s["tasks"]) for i, s in enumerate(plan["evaluation"]["splits"])
     ]
     wanted.append(("rollout.split", plan["rollout"]["split"], 1))
+    for i, arm in enumerate(plan["arms"]):
+        wanted.append((f"arms[{i}]: rollout.split", resolve_arm(plan, arm)["rollout"]["split"], 1))
     problems = [
         Problem(path, str(count), f"at most {available.get(split, 0)} tasks of split {split}")
         for path, split, count in wanted
