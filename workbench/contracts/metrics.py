@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one definition a line
 """Definitions of metrics: pure data. A number's definition id stands beside it everywhere.
 
 Two frameworks that use one name for two quantities have two definition ids here. Each entry says
