@@ -34,4 +34,5 @@ def send(job_id: int, queue: str) -> None:
 def send_on_commit(job: Job) -> None:
     """Send after the surrounding transaction has committed."""
     job_id, queue = job.pk, job.queue
-    transaction.on_commit(lambda: send(job_id, queue))
+    # robust: what has been committed stands, and an error here is not the caller's; the reaper sends again
+    transaction.on_commit(lambda: send(job_id, queue), robust=True)

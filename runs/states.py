@@ -26,8 +26,8 @@ EXECUTION_PHASES = ("preflight", "train", "close", "done")
 RUN_TRANSITIONS: dict[str, frozenset[str]] = {
     "pending": frozenset({"running", "paused", "refused", "stopped", "cancelled"}),
     "running": frozenset({"paused", "interrupted", "stopped", "partial_invalid", "cancelled", "completed"}),
-    "paused": frozenset({"running", "pending", "cancelled"}),
-    "interrupted": frozenset({"running", "cancelled"}),  # another runtime identity; needs a recovery plan
+    "paused": frozenset({"running", "pending", "stopped", "partial_invalid", "cancelled"}),
+    "interrupted": frozenset({"running", "stopped", "cancelled"}),  # another runtime identity; needs a recovery plan
     "refused": frozenset(),  # its gate was not met: never run, proves nothing about the arm
     "stopped": frozenset(),  # the experiment's own end: preflight or error-rate gate
     "partial_invalid": frozenset(),  # broken by an error; keeps what it committed, never merged

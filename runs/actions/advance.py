@@ -128,10 +128,9 @@ def _preflight_gate(scene: _Scene) -> bool:
         else f"preflight: {counts['zero']} of {counts['eligible']} probe groups carry no signal, limit {limit}"
     )
     scene.receipt("preflight.stopped", str(scene.execution.uid), {**result, "reason": reason})
-    for head in RunHead.objects.filter(run__execution=scene.execution, state__in=("pending", "running")).select_related(
-        "run"
-    ):
-        move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at)
+    for head in RunHead.objects.filter(run__execution=scene.execution).select_related("run"):
+        if not is_terminal("run", head.state):
+            move_run(head.run, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
     move_execution(scene.execution, "stopped", reason=reason, actor=scene.actor, at=scene.at, phase="done")
     return False
 
@@ -143,7 +142,8 @@ def _train(scene: _Scene) -> None:
         .order_by("run_id")
     )
     parent = Checkpoint.objects.get(uid=layout.parent_checkpoint_uid(str(scene.execution.plan_version.uid)))
-    for head in heads:
+    # Gated runs last: what decides a gate may end in this very pass, and no later job would look again.
+    for head in sorted(heads, key=lambda item: item.run.arm.gate is not None):
         if head.state == "pending" and _may_start(scene, head, heads):
             move_run(head.run, "running", reason="started", actor=scene.actor, at=scene.at)
             head.state = "running"
@@ -241,6 +241,9 @@ def _evaluate(scene: _Scene, checkpoint: Checkpoint, run: Run | None) -> bool:
 
 def _close(scene: _Scene) -> None:
     key = f"{scene.execution.uid}:close"
+    broken = sum(name.startswith(key) and state in ("failed", "errored") for name, state in scene.jobs.items())
+    if broken:  # an earlier try broke and interrupted the execution; this one follows its recovery plan
+        key = f"{key}:{broken}"
     if scene.ensure(key, "close_execution", "io", None, {}) == "succeeded":
         _set_phase(scene, "done")
 

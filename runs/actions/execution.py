@@ -11,7 +11,7 @@ from runs.actions.advance import advance, lock_execution
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_execution, move_run
-from runs.errors import DomainError
+from runs.errors import DomainError, StaleTransition
 from runs.models import Actor, Arm, Checkpoint, Execution, PlanVersion, Run, RunHead
 from workbench.contracts import layout
 
@@ -92,6 +92,7 @@ def _parent_checkpoint(version: PlanVersion, body: dict[str, Any], at: datetime)
 def interrupt_execution(execution: Execution, *, reason: str, by: Actor, at: datetime) -> None:
     """Another runtime identity was met: nothing goes on until a recovery plan is recorded."""
     with transaction.atomic():
+        lock_execution(execution)
         move_execution(execution, "interrupted", reason=reason, actor=by, at=at)
         append_receipt(
             f"execution:{execution.uid}",
@@ -112,6 +113,8 @@ def recover_execution(execution: Execution, *, recovery_plan: dict[str, Any], by
     if missing:
         raise DomainError(f"recovery_plan: got nothing for {', '.join(missing)}, expected a value for each")
     with transaction.atomic():
+        if lock_execution(execution).state != "interrupted":
+            raise StaleTransition(f"execution {execution.uid}: it is not interrupted, there is nothing to recover")
         append_receipt(
             f"execution:{execution.uid}", "execution.recovery_plan", str(execution.uid), recovery_plan, actor=by, at=at
         )
@@ -124,7 +127,7 @@ def fail_run(run: Run, *, reason: str, by: Actor, at: datetime) -> None:
     with transaction.atomic():
         if run.execution is not None:
             lock_execution(run.execution)
-        move_run(run, "partial_invalid", reason=reason, actor=by, at=at)
+        move_run(run, "partial_invalid", reason=reason, actor=by, at=at, phase="done")
         append_receipt(f"run:{run.uid}", "run.partial_invalid", str(run.uid), {"reason": reason}, actor=by, at=at)
         if run.execution is not None:
             advance(run.execution, actor=by, at=at)

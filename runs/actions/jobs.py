@@ -10,15 +10,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from runs.dispatch import send, send_on_commit
 from runs.errors import StaleLease
-from runs.models import Execution, Job, JobTransition, Run
+from runs.models import Execution, Job, JobTransition, Run, RunHead
 from workbench.contracts.canonical import derive_uid
 
 LEASE = timedelta(seconds=30)
 RESEND_AFTER = timedelta(seconds=8)
+RESEND_BUSY_AFTER = timedelta(seconds=60)  # where the queue's workers are busy, the message most likely waits
+
+# A job is held while its execution does not run or its run is paused. Subqueries and no joins: PostgreSQL must
+# check ``state`` again on the row that it waited for, else two workers claim one job.
+_GOING = (Q(execution=None) | Exists(Execution.objects.filter(pk=OuterRef("execution_id"), state="running"))) & ~Exists(
+    RunHead.objects.filter(run_id=OuterRef("run_id"), state="paused")
+)
 
 
 def _log(job_id: int, from_state: str, to_state: str, attempt: int, owner: str, reason: str, at: datetime) -> None:
@@ -60,9 +67,9 @@ def ensure_job(
 
 
 def claim(job_id: int, *, owner: str, at: datetime) -> Job | None:
-    """Take a queued job for ``owner``; None where there is nothing to claim (done, leased, cancelled)."""
+    """Take a queued job for ``owner``; None where there is nothing to claim (done, leased, cancelled, held)."""
     with transaction.atomic():
-        changed = Job.objects.filter(pk=job_id, state="queued", available_at__lte=at).update(
+        changed = Job.objects.filter(_GOING, pk=job_id, state="queued", available_at__lte=at).update(
             state="leased", owner=owner, lease_until=at + LEASE, heartbeat_at=at, attempt=F("attempt") + 1, progress={}
         )
         if changed != 1:
@@ -90,17 +97,23 @@ def finish(job: Job, state: str, *, at: datetime, error: str = "") -> None:
     _log(job.pk, "leased", state, job.attempt, job.owner, error[:400], at)
 
 
-def give_back(job: Job, *, reason: str, at: datetime) -> bool:
+def give_back(job: Job, *, reason: str, at: datetime, charged: bool = True) -> bool:
     """End a lost attempt: back to the queue, or False when no attempt is left.
 
-    Where False is returned nothing has changed: the caller records the loss and finishes the job.
+    ``charged`` False: nothing was tried, so the attempt does not count towards the limit. Where
+    False is returned nothing has changed: the caller records the loss and finishes the job.
     Raises ``StaleLease`` when the lease is no longer this attempt's.
     """
-    if job.attempt >= job.max_attempts:
+    if charged and job.attempt >= job.max_attempts:
         return False
     with transaction.atomic():
         changed = Job.objects.filter(pk=job.pk, state="leased", attempt=job.attempt).update(
-            state="queued", owner="", lease_until=None, available_at=at, dispatched_at=None
+            state="queued",
+            owner="",
+            lease_until=None,
+            available_at=at,
+            dispatched_at=None,
+            max_attempts=F("max_attempts") + (0 if charged else 1),
         )
         if changed != 1:
             raise StaleLease(f"job {job.key}: attempt {job.attempt} no longer holds the lease")
@@ -117,9 +130,15 @@ def expired(at: datetime) -> list[Job]:
 
 
 def resend_unanswered(at: datetime) -> int:
-    """Send queued jobs again whose message was never sent or not answered for a while."""
-    waiting = Job.objects.filter(state="queued", available_at__lte=at, execution__state="running").filter(
-        Q(dispatched_at=None, created_at__lt=at - timedelta(seconds=1)) | Q(dispatched_at__lt=at - RESEND_AFTER)
+    """Send queued jobs again whose message was never sent or not answered for a while.
+
+    A busy queue answers late, and messages sent again in the meantime would only pile up.
+    """
+    busy = list(Job.objects.filter(state="leased", lease_until__gte=at).values_list("queue", flat=True).distinct())
+    waiting = Job.objects.filter(_GOING, state="queued", available_at__lte=at).filter(
+        Q(dispatched_at=None, created_at__lt=at - timedelta(seconds=1))
+        | (Q(dispatched_at__lt=at - RESEND_AFTER) & ~Q(queue__in=busy))
+        | Q(dispatched_at__lt=at - RESEND_BUSY_AFTER)
     )
     found = list(waiting.order_by("pk").values_list("pk", "queue")[:64])
     for job_id, queue in found:
@@ -128,10 +147,12 @@ def resend_unanswered(at: datetime) -> int:
 
 
 def expire_leases_of(owner_prefix: str, *, at: datetime) -> int:
-    """End the leases of a process that is known to be dead, so that the reaper need not wait for them."""
-    return Job.objects.filter(state="leased", owner__startswith=owner_prefix).update(
-        lease_until=at - timedelta(seconds=1)
-    )
+    """End the leases of a process that is known to be dead, so that the reaper need not wait for them.
+
+    ``owner_prefix``: a whole owner, or a process name with its slash.
+    """
+    owned = Q(owner__startswith=owner_prefix) if owner_prefix.endswith("/") else Q(owner=owner_prefix)
+    return Job.objects.filter(owned, state="leased").update(lease_until=at - timedelta(seconds=1))
 
 
 def cancel_jobs(*, at: datetime, reason: str, run: Run | None = None, execution: Execution | None = None) -> int:

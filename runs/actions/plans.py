@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from datetime import datetime
 from typing import Any
 
@@ -11,16 +12,23 @@ from django.db import transaction
 
 from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_plan
-from runs.errors import AlreadyFrozen, DomainError
+from runs.errors import AlreadyFrozen, DomainError, StaleTransition
 from runs.models import Actor, Arm, FailureSchedule, Plan, PlanVersion, Study
 from runs.statistics.verdicts import check_endpoint
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
 from workbench.contracts.errors import PlanInvalid, Problem
 from workbench.contracts.spec import freeze_body
 
+MAX_TEXT = 1_000_000  # characters of a plan document
+
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML that refuses a key given twice and reads no dates."""
+    """Safe YAML that refuses a key given twice and an alias, reads no dates, and reads every JSON number as one."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):  # a short text with aliases of aliases unfolds to gigabytes
+            raise yaml.MarkedYAMLError(problem="got an alias", problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
 
 
 def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -43,13 +51,23 @@ _StrictLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+# YAML 1.1 reads 1e-06, which JSON writes for 0.000001, as text.
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
 
 
 def parse_plan_text(text: str) -> dict[str, Any]:
     """A plan document from YAML or JSON text. Raises ``PlanInvalid`` naming line and fault."""
+    if len(text) > MAX_TEXT:
+        raise PlanInvalid([Problem("$", f"{len(text)} characters", f"at most {MAX_TEXT}")])
     try:
         document = yaml.load(text, Loader=_StrictLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except PlanInvalid:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date or number
         raise PlanInvalid([Problem("$", " ".join(str(error).split())[:200], "YAML or JSON text")]) from error
     if not isinstance(document, dict):
         raise PlanInvalid([Problem("$", type(document).__name__, "an object")])
@@ -92,6 +110,9 @@ def save_draft(study: Study, slug: str, text: str, *, by: Actor, at: datetime) -
             draft_text=text, draft_revision=plan.draft_revision + 1
         )
         if changed != 1:
+            plan.refresh_from_db()
+            if plan.state == "draft":
+                raise StaleTransition(f"plan {slug}: another writer saved revision {plan.draft_revision} first")
             raise AlreadyFrozen(f"plan {slug}: it is {plan.state}; its bytes never change. Save under another name.")
         plan.refresh_from_db()
     return plan
@@ -101,7 +122,8 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     """Freeze the draft with the identities that the engine described.
 
     Stores the canonical body, its arms and its failure schedule, checks every strict pair field by
-    field (``PlanInvalid`` if more than the declared treatment differs) and writes a receipt.
+    field (``PlanInvalid`` if more than the declared treatment differs) and writes a receipt. Raises
+    ``AlreadyFrozen``, or ``StaleTransition`` where the draft was saved again after ``plan`` was read.
     """
     if plan.state != "draft":
         raise AlreadyFrozen(f"plan {plan.slug}: it is {plan.state}, expected a draft")
@@ -113,6 +135,13 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     data = canonical_bytes(body)
     sha = sha256_hex(data)
     with transaction.atomic():
+        current = Plan.objects.select_for_update().get(pk=plan.pk)
+        if current.state != "draft":
+            raise AlreadyFrozen(f"plan {plan.slug}: it is {current.state}, expected a draft")
+        if current.draft_revision != plan.draft_revision:
+            raise StaleTransition(
+                f"plan {plan.slug}: got revision {plan.draft_revision}, expected {current.draft_revision}, the newest"
+            )
         version = PlanVersion.objects.create(
             uid=derive_uid(plan.uid, f"version:{sha}"),
             plan=plan,

@@ -21,6 +21,7 @@ def genesis(stream: str) -> str:
     return sha256_hex(b"workbench.receipt.genesis/1\x00" + stream.encode())
 
 
+ANCHORS = "workbench.anchors"
 ANCHOR_GENESIS = sha256_hex(b"workbench.anchor.genesis/1\x00")
 
 
@@ -96,10 +97,8 @@ def anchor_body(seq: int, prev: str, heads: Iterable[tuple[str, int, str]]) -> d
 
 
 def anchor_heads() -> Anchor:
-    """Bind all stream heads in one chained record. Call inside ``transaction.atomic()``.
-
-    Two anchors at the same moment: one of them meets the unique ``prev`` and rolls back.
-    """
+    """Bind all stream heads in one chained record. Call inside ``transaction.atomic()``, last: anchors queue here."""
+    _locked_head(ANCHORS)  # its row is only a lock: two executions that close at once must not share a ``prev``
     last = Anchor.objects.order_by("-seq").first()
     seq, prev = (last.seq + 1, last.sha256) if last else (1, ANCHOR_GENESIS)
     heads = StreamHead.objects.filter(seq__gt=0).values_list("stream", "seq", "sha256")

@@ -18,9 +18,14 @@ METRICS = "metrics"  # kind of the document
 SCHEMA = "workbench.metrics/1"
 
 
-def metrics_body(run_uid: str | None, segment: str, metrics: Sequence[MetricRecord]) -> dict[str, Any]:
-    """What the stored document of one write says."""
-    return {"schema": SCHEMA, "run_uid": run_uid, "segment": segment, "metrics": [to_wire(item) for item in metrics]}
+def metrics_body(
+    run_uid: str | None, segment: str, metrics: Sequence[MetricRecord], source: str = ""
+) -> dict[str, Any]:
+    """What the stored document of one write says. ``source``: the job whose result it is."""
+    return {
+        "schema": SCHEMA, "run_uid": run_uid, "segment": segment, "source": source,
+        "metrics": [to_wire(item) for item in metrics],
+    }  # fmt: skip
 
 
 def parse_metrics(body: dict[str, Any]) -> tuple[str | None, str, list[MetricRecord]]:
@@ -59,17 +64,19 @@ def write_points(
     segment: str,
     at: datetime,
     wall_seconds: float | None,
+    source: str = "",
 ) -> int:
     """Append points and the document that proves them; returns how many. Call inside a transaction.
 
     ``run`` None: a plan-level series. ``segment``: part of the series identity (an attempt of an
-    interrupted run, say). ``wall_seconds`` since the run's start, None where unknown. Raises
-    ``AlreadyRecorded`` for a second write of the same records.
+    interrupted run, say). ``wall_seconds`` since the run's start, None where unknown. ``source``: key
+    of the job, since two shards may measure the same values. Raises ``AlreadyRecorded`` for a second
+    write of the same records from the same source.
     """
     if not metrics:
         return 0
     run_uid = None if run is None else str(run.uid)
-    body = metrics_body(run_uid, segment, metrics)
+    body = metrics_body(run_uid, segment, metrics, source)
     document = store_document(METRICS, metrics_uid(body), canonical_bytes(body))
     series = _series(run, metrics, segment)
     MetricPoint.objects.bulk_create(

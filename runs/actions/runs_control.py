@@ -11,8 +11,8 @@ from runs.actions.advance import advance, lock_execution
 from runs.actions.jobs import cancel_jobs
 from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_execution, move_run
-from runs.errors import NotAllowed
-from runs.models import Actor, Execution, Run, RunTransition
+from runs.errors import NotAllowed, StaleTransition
+from runs.models import Actor, Execution, Run, RunHead, RunTransition
 
 
 def _require_actor(by: Actor | None) -> Actor:
@@ -28,6 +28,8 @@ def pause_run(run: Run, *, by: Actor, at: datetime | None = None, reason: str = 
 
 def resume_run(run: Run, *, by: Actor, at: datetime | None = None, reason: str = "resumed") -> None:
     """Go on where the run stopped: it continues from its last committed batch."""
+    if RunHead.objects.get(run=run).state != "paused":  # a pending run would pass its gate by
+        raise StaleTransition(f"run {run.name}: it is not paused")
     before = RunTransition.objects.filter(run=run, to_state="paused").order_by("-pk").first()
     state = "pending" if before is not None and before.from_state == "pending" else "running"
     _change(run, state, "run.resumed", by, at, reason)
