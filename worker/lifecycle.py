@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from runs.actions import jobs
@@ -60,6 +61,9 @@ def execute(job_id: int) -> None:
         _interrupt(job, str(error))
     except RunnerFailed as error:
         _fail(job, "errored", f"{error}")
+    except (OperationalError, InterfaceError) as error:
+        # The database was away, locked or chose this transaction as a deadlock's victim: the work broke no rule.
+        logger.warning("job %s: %s; its lease runs out and it is tried again", job.key, error)
     except Exception as error:
         logger.exception("job %s", job.key)
         _fail(job, "errored", f"{type(error).__name__}: {error}")
@@ -76,13 +80,18 @@ def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
         last[0] = time.monotonic()
         return not jobs.heartbeat(job, at=timezone.now(), progress=newest or None)
 
+    def progress(value: dict[str, Any]) -> None:
+        newest.update(value)
+        if lost():  # an engine that reports without a pause is never polled
+            raise RunnerCancelled(f"{op}: cancelled")
+
     client = engine_client(plan_body(job.execution.plan_version)["plan"]["runtime"]["threads"])
-    _check_runtime(client, spec.runtime, spec.policy.dtype)
-    return client.call(op, to_wire(spec), on_progress=newest.update, should_cancel=lost)
+    _check_runtime(client, spec.runtime, spec.policy.dtype, lost)
+    return client.call(op, to_wire(spec), on_progress=progress, should_cancel=lost)
 
 
-def _check_runtime(client: RunnerClient, expected: str, dtype: str) -> None:
-    found = client.call("runtime", {"dtype": dtype})["runtime"]
+def _check_runtime(client: RunnerClient, expected: str, dtype: str, lost: Callable[[], bool]) -> None:
+    found = client.call("runtime", {"dtype": dtype}, should_cancel=lost)["runtime"]  # loads torch: may take long
     if found != expected:
         raise RuntimeMismatch(f"runtime: got {found[:12]}, expected {expected[:12]} as the plan binds")
 
@@ -111,12 +120,17 @@ _HANDLERS: dict[str, Callable[[Job], None]] = {
 }
 
 
-def lose(job: Job, *, reason: str) -> None:
-    """A lost attempt: back to the queue, or recorded as infrastructure-invalid after the last one."""
+def lose(job: Job, *, reason: str, expired_at: datetime | None = None) -> None:
+    """A lost attempt: back to the queue, or recorded as infrastructure-invalid after the last one.
+
+    ``expired_at``: only if the lease had run out by then, since a slow worker may have renewed it.
+    """
     at, actor = timezone.now(), service_actor("worker")
     try:
         with transaction.atomic():
             lock_execution(job.execution)
+            if not jobs.holds(job, expired_at=expired_at):
+                return
             append_receipt(
                 f"execution:{job.execution.uid}",
                 "attempt.lost",
@@ -134,20 +148,28 @@ def lose(job: Job, *, reason: str) -> None:
 
 def _give_up(job: Job, reason: str) -> None:
     if job.kind in ("collect_shard", "evaluate_shard"):
-        spec, checkpoint = handoff.collect_spec(job)
-        recorder.commit_lost(job, spec, checkpoint, reason)
-    else:
-        _fail(job, "errored", reason)
+        try:
+            spec, checkpoint = handoff.collect_spec(job)
+            recorder.commit_lost(job, spec, checkpoint, reason)
+            return
+        except (StaleLease, OperationalError, InterfaceError):
+            raise
+        except Exception as error:  # else the job would be given up again and again
+            logger.exception("job %s", job.key)
+            reason = f"{reason}; the loss could not be recorded: {type(error).__name__}: {error}"
+    _fail(job, "errored", reason)
 
 
 def _fail(job: Job, state: str, reason: str) -> None:
     at, actor = timezone.now(), service_actor("worker")
     try:
         with transaction.atomic():
-            lock_execution(job.execution)
+            execution = lock_execution(job.execution)
             jobs.finish(job, state, at=at, error=reason)
             if job.run is not None and job.kind in ("apply_update", "collect_shard"):
                 fail_run(job.run, reason=f"{job.kind}: {reason}", by=actor, at=at)
+            elif job.kind == "close_execution" and execution.state == "running":
+                interrupt_execution(execution, reason=f"{job.kind}: {reason}", by=actor, at=at)
             else:
                 append_receipt(
                     f"execution:{job.execution.uid}",
@@ -164,17 +186,22 @@ def _fail(job: Job, state: str, reason: str) -> None:
 
 def _interrupt(job: Job, reason: str) -> None:
     at, actor = timezone.now(), service_actor("worker")
-    with transaction.atomic():
-        lock_execution(job.execution)
-        if jobs.give_back(job, reason=reason, at=at):
-            job.execution.refresh_from_db()
-            if job.execution.state == "running":
-                interrupt_execution(job.execution, reason=reason, by=actor, at=at)
+    try:
+        with transaction.atomic():
+            execution = lock_execution(job.execution)
+            jobs.give_back(job, reason=reason, at=at, charged=False)
+            if execution.state == "running":
+                interrupt_execution(execution, reason=reason, by=actor, at=at)
+    except StaleLease as error:
+        logger.info("%s", error)
 
 
 def reap() -> None:
     """Re-queue what was lost and send again what nobody answered."""
     at = timezone.now()
     for job in jobs.expired(at):
-        lose(job, reason="lease ran out")
+        try:
+            lose(job, reason="lease ran out", expired_at=at)
+        except Exception:  # one job that cannot be given up must not hold up the others
+            logger.exception("job %s", job.key)
     jobs.resend_unanswered(at)

@@ -68,6 +68,18 @@ def _with_axes(metrics: Sequence[MetricRecord], run: Run | None) -> list[MetricR
     ]
 
 
+def _write_metrics(job: Job, metrics: Sequence[MetricRecord], at: datetime) -> None:
+    """Points of a job. Without a run the execution's uid is the segment: two plans never share a series."""
+    write_points(
+        job.run,
+        _with_axes(metrics, job.run),
+        segment="" if job.run is not None else str(job.execution.uid),
+        at=at,
+        wall_seconds=_wall_seconds(job.run, at),
+        source=job.key,
+    )
+
+
 def commit_collect(job: Job, spec: CollectSpec, checkpoint: Checkpoint, result: CollectResult) -> None:
     """Store a collected shard."""
     _commit_groups(job, spec, checkpoint, result.groups, result.metrics, result.timing, state="succeeded", error="")
@@ -97,7 +109,7 @@ def _commit_groups(
             raise ValueError(f"groups: got {[str(row.uid) for row in rows]}, expected {expected}")
         if job.run is not None and spec.purpose == "train":
             _count(job.run, rows, at)
-        write_points(job.run, _with_axes(metrics, job.run), segment="", at=at, wall_seconds=_wall_seconds(job.run, at))
+        _write_metrics(job, metrics, at)
         body = {
             "purpose": spec.purpose,
             "condition": spec.condition,
@@ -134,9 +146,7 @@ def commit_update(job: Job, result: UpdateResult) -> None:
             steps=F("steps") + len(record.steps),
             updated_at=at,
         )
-        write_points(
-            job.run, _with_axes(result.metrics, job.run), segment="", at=at, wall_seconds=_wall_seconds(job.run, at)
-        )
+        _write_metrics(job, result.metrics, at)
         body = {
             "update": record.uid,
             "record_sha256": result.record_sha256,

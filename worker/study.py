@@ -84,7 +84,7 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
             {found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=blob_store()
         )
     value = parse_canonical(data)
-    uids = dict(task_set.tasks.values_list("task_sha256", "uid"))
+    uids = dict(task_set.all_tasks().values_list("task_sha256", "uid"))
     for item in value["tasks"] if isinstance(value, dict) else value:
         sha = task_identity(item)
         entry = {"uid": str(uids[sha]), "sha256": sha, "family": item["family"]}

@@ -122,6 +122,12 @@ def give_back(job: Job, *, reason: str, at: datetime, charged: bool = True) -> b
     return True
 
 
+def holds(job: Job, *, expired_at: datetime | None = None) -> bool:
+    """Whether the row is still leased under this attempt (and, where given, its lease ran out by ``expired_at``)."""
+    rows = Job.objects.filter(pk=job.pk, state="leased", attempt=job.attempt)
+    return (rows if expired_at is None else rows.filter(lease_until__lt=expired_at)).exists()
+
+
 def expired(at: datetime) -> list[Job]:
     """Leased jobs whose lease ran out."""
     return list(
