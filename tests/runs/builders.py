@@ -67,7 +67,8 @@ def plan_document(name: str = "pair") -> dict[str, Any]:
         "reward": {"id": "evidence_search.reward", "version": "2.1"},
         "rollout": {"groups_per_batch": 1},
         "failure": {"train_cycle": cycle, "stress_cycle": cycle},
-        "objective": {}, "optimizer": {"learning_rate": 0.001}, "budget": {"batches": 2, "max_steps": 4}, "seeds": ["1", "2"],
+        "objective": {}, "optimizer": {"learning_rate": 0.001},
+        "budget": {"batches": 2, "max_steps": 4}, "seeds": ["1", "2"],
         "arms": [
             {"key": "vanilla", "title": {"en": "Vanilla", "zh": "原版"}, "role": "pair"},
             {
@@ -162,11 +163,11 @@ def _start(version: PlanVersion, body: dict[str, Any], adapter: str, at: datetim
 # --- one group ------------------------------------------------------------------------------------
 
 
-def _capture(world: World, uid: str, decision: int, history: list[int], generated: list[int], version: int) -> Capture:
+def _capture(uid: str, seed: str, decision: int, history: list[int], generated: list[int], version: int) -> Capture:
     count = len(generated)
     return Capture(
         trajectory_uid=uid, decision=decision, branch="main", parent_decision=decision - 1 if decision else None,
-        policy_version=version, seed="7", sampling={"temperature": 1, "top_p": 1, "top_k": 0, "max_new_tokens": 64},
+        policy_version=version, seed=seed, sampling={"temperature": 1, "top_p": 1, "top_k": 0, "max_new_tokens": 64},
         identities={"base_model": SHA["base_model"], "tokenizer": SHA["tokenizer"]}, state_sha256=SHA["state"],
         prompt_ids=unpack_array(pack_array(history, "i4"), "i4"),
         generated_ids=unpack_array(pack_array(generated, "i4"), "i4"),
@@ -178,7 +179,8 @@ def _capture(world: World, uid: str, decision: int, history: list[int], generate
 def _call(ordinal: int, *, executed: bool = True, injected: bool = False, repeat: bool = False) -> r.ToolCallRecord:
     return r.ToolCallRecord(
         ordinal=ordinal, tool="search", arguments={"query": "one" if ordinal < 2 else f"q{ordinal}"}, executed=executed,
-        backend_called=executed and not injected, is_repeat=repeat, is_productive=(not injected and not repeat) if executed else None,
+        backend_called=executed and not injected, is_repeat=repeat,
+        is_productive=(not injected and not repeat) if executed else None,
     )  # fmt: skip
 
 
@@ -201,11 +203,11 @@ def _script(slot: int) -> list[tuple[str, r.ToolCallRecord | None, r.Observation
     return [("tool", _call(0), ok), ("tool", _call(1, executed=False), None)]
 
 
-def _turns(world: World, uid: str, slot: int, version: int) -> tuple[tuple[r.TurnRecord, ...], list[bytes]]:
+def _turns(uid: str, seed: str, slot: int, version: int) -> tuple[tuple[r.TurnRecord, ...], list[bytes]]:
     history, turns, captures = [1, 2, 3, 10 + slot], [], []
     for decision, (kind, call, observation) in enumerate(_script(slot)):
         generated = [20 + decision, 30 + slot, 2]
-        data = _capture(world, uid, decision, history, generated, version).to_bytes()
+        data = _capture(uid, seed, decision, history, generated, version).to_bytes()
         captures.append(data)
         turns.append(
             r.TurnRecord(
@@ -251,7 +253,7 @@ def _facts(slot: int) -> r.OutcomeFacts:
 def _trajectory(
     world: World, uid: str, slot: int, seed: str, task: str, profile: str, version: int
 ) -> tuple[r.TrajectoryRecord, list[bytes]]:
-    turns, captures = _turns(world, uid, slot, version)
+    turns, captures = _turns(uid, seed, slot, version)
     reached = 3 if slot % 4 == 1 else 0
     record = r.TrajectoryRecord(
         uid=uid, slot=slot, seed=seed, task_uid=task, failure_profile=profile, status=r.VALID, invalid_reason=None,
@@ -270,8 +272,8 @@ def identities(world: World, checkpoint: Checkpoint) -> r.Identities:
     """Identities that agree with the world's checkpoint."""
     return r.Identities(
         base_model=SHA["base_model"], adapter=checkpoint.sha256, tokenizer=SHA["tokenizer"], formatter=SHA["formatter"],
-        environment=f"{ENVIRONMENT}/{VERSION}", harness=SHA["code"], runtime=RUNTIME, reward="evidence_search.reward/2.1",
-        task_set=world.task_set.sha256, policy_version=checkpoint.policy_version,
+        environment=f"{ENVIRONMENT}/{VERSION}", harness=SHA["code"], runtime=RUNTIME,
+        reward="evidence_search.reward/2.1", task_set=world.task_set.sha256, policy_version=checkpoint.policy_version,
     )  # fmt: skip
 
 
@@ -388,11 +390,14 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
             for row in trajectories
         ),
         steps=() if skipped else (
-            r.StepRecord(before.policy_version, 0, 0, 0.25, 1.5, 0.01, 0.001, 0.0, 0.1, 0.0, 0.0, math.inf, 2.5, 33, 0, len(trajectories)),
+            r.StepRecord(
+                before.policy_version, 0, 0, 0.25, 1.5, 0.01, 0.001, 0.0, 0.1, 0.0, 0.0, math.inf, 2.5, 33, 0,
+                len(trajectories),
+            ),
         ),
         traces=() if skipped else tuple(
-            r.TraceRef(before.policy_version, str(row.uid), sha256_hex(trace[i * length:(i + 1) * length]), i * length, length)
-            for i, row in enumerate(trajectories)
+            r.TraceRef(before.policy_version, str(row.uid), sha256_hex(trace[i : i + length]), i, length)
+            for i, row in zip(range(0, len(trace), length), trajectories, strict=True)
         ),
         trace_blob_sha256=None if skipped else store.put(trace),
         clipping_inert=True, skipped=skipped, note=None,

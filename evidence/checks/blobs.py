@@ -1,0 +1,60 @@
+"""Step 5: every referenced blob is there and hashes to its name, or has a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evidence.report import TOMBSTONED, StepLog
+from runs.models import BlobRef, Checkpoint, Group, TaskSet, Tombstone, UpdateBatch
+from workbench.blobs import BlobCorrupt, BlobMissing, BlobStore
+
+CHUNK = 1000
+
+
+def referenced() -> Iterator[tuple[str, str, int | None]]:
+    """(sha256, table and column that names it, size that the row states)."""
+    for table, rows, column, size in (
+        ("runs_blobref", BlobRef.objects.all(), "sha256", "bytes"),
+        ("runs_taskset", TaskSet.objects.all(), "blob_sha256", None),
+        ("runs_group", Group.objects.all(), "capture_blob_sha256", "capture_blob_bytes"),
+        ("runs_checkpoint", Checkpoint.objects.all(), "sha256", "blob_bytes"),
+        ("runs_updatebatch", UpdateBatch.objects.all(), "optimizer_after", None),
+        ("runs_updatebatch", UpdateBatch.objects.all(), "old_logprobs_sha256", None),
+        ("runs_updatebatch", UpdateBatch.objects.all(), "trace_blob_sha256", None),
+    ):
+        names = (column, size) if size else (column,)
+        for found in rows.order_by("pk").values_list(*names).iterator(chunk_size=CHUNK):
+            if found[0] is not None:
+                yield found[0], f"{table}.{column}", found[1] if size else None
+
+
+def check_blobs(log: StepLog, store: BlobStore) -> None:
+    """Hash each blob once; a missing one differs from a tombstoned one."""
+    tombstoned = set(Tombstone.objects.values_list("sha256", flat=True))
+    ledger = set(BlobRef.objects.values_list("sha256", flat=True))
+    sizes: dict[str, int | None] = {}
+    for sha256, where, stated in referenced():
+        table, column = where.split(".")
+        if sha256 not in sizes:
+            log.count()
+            sizes[sha256] = _size(log, store, sha256, table, column, sha256 in tombstoned)
+            if sha256 not in ledger:
+                log.problem("runs_blobref", sha256, "sha256", expected=f"an entry, since {where} names it", got=None)
+        size = sizes[sha256]
+        if stated is not None and size is not None and stated != size:
+            name = {"runs_blobref": "bytes", "runs_group": "capture_blob_bytes", "runs_checkpoint": "blob_bytes"}[table]
+            log.problem(table, sha256, name, expected=size, got=stated)
+
+
+def _size(log: StepLog, store: BlobStore, sha256: str, table: str, column: str, is_tombstoned: bool) -> int | None:
+    """Size of an intact blob; None where it is absent, damaged or no name at all."""
+    try:
+        return len(store.get(sha256))
+    except BlobMissing:
+        severity = TOMBSTONED if is_tombstoned else "problem"
+        log.problem(table, sha256, column, expected="a blob in the store", got=None, severity=severity)
+    except BlobCorrupt as error:
+        log.problem(table, sha256, column, expected=sha256, got=str(error))
+    except ValueError as error:
+        log.problem(table, sha256, column, expected="a SHA-256", got=str(error))
+    return None

@@ -1,0 +1,87 @@
+"""Step 2: plan versions, their arms and failure schedules, and task sets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from evidence.report import StepLog
+from runs.actions.tasks import task_identity, task_items, task_uid
+from runs.models import Arm, FailureSchedule, PlanVersion, Task, TaskSet
+from workbench.blobs import BlobError, BlobStore
+from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
+from workbench.contracts.spec import freeze_body
+
+
+def check_plans(log: StepLog, store: BlobStore) -> None:
+    """Stored bytes are canonical, hash to their name, and resolve to the stored arms and pairs."""
+    for version in PlanVersion.objects.select_related("plan").iterator(chunk_size=50):
+        log.count()
+        data = bytes(version.bytes)
+        with log.reading("runs_planversion", version.uid):
+            sha256 = sha256_hex(data)
+            expected = {"sha256": sha256, "uid": derive_uid(version.plan.uid, f"version:{sha256}")}
+            log.compare("runs_planversion", version.uid, expected, version)
+            _version(log, version, parse_canonical(data))
+    for task_set in TaskSet.objects.iterator(chunk_size=50):
+        log.count()
+        with log.reading("runs_taskset", task_set.uid, "blob_sha256"):
+            _task_set(log, task_set, store)
+
+
+def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
+    rebuilt = freeze_body(body["plan"], body["bindings"])
+    for name in sorted(body.keys() | rebuilt.keys()):
+        if name not in body or name not in rebuilt or digest(body[name]) != digest(rebuilt[name]):
+            expected, got = json.dumps(rebuilt.get(name)), json.dumps(body.get(name))
+            log.problem("runs_planversion", version.uid, f"bytes.{name}", expected=expected, got=got)
+    log.compare("runs_planversion", version.uid, {"strict_pairs": body["pairs"]}, version)
+    arms = {arm.key: arm for arm in Arm.objects.filter(plan_version=version)}
+    for arm in body["arms"]:
+        log.count()
+        row = arms.pop(arm["key"], None)
+        if row is None:
+            log.problem("runs_arm", arm["key"], "key", expected=arm["key"], got=None)
+            continue
+        config = canonical_bytes(arm["config"])
+        expected = {
+            "uid": derive_uid(version.uid, f"arm:{arm['key']}"), "title_en": arm["title"]["en"],
+            "title_zh": arm["title"]["zh"], "position": arm["position"], "gate": arm["gate"], "seeds": arm["seeds"],
+            "config_sha256": sha256_hex(config),
+        }  # fmt: skip
+        log.compare("runs_arm", row.uid, expected, row)
+        if bytes(row.config_bytes) != config:
+            log.problem("runs_arm", row.uid, "config_bytes", expected=config.decode(), got=bytes(row.config_bytes))
+    for key in arms:
+        log.problem("runs_arm", key, "key", expected=None, got=key)
+    schedule = canonical_bytes(body["failure_schedule"])
+    rows = list(FailureSchedule.objects.filter(plan_version=version))
+    if [bytes(row.bytes) for row in rows] != [schedule]:
+        log.problem("runs_failureschedule", version.uid, "bytes", expected=schedule.decode(), got=f"{len(rows)} rows")
+    for row in rows:
+        expected = {"sha256": sha256_hex(schedule), "uid": derive_uid(version.uid, "failure_schedule")}
+        log.compare("runs_failureschedule", row.uid, expected, row)
+
+
+def _task_set(log: StepLog, task_set: TaskSet, store: BlobStore) -> None:
+    try:
+        data = store.get(task_set.blob_sha256)
+    except BlobError:
+        return  # step 5 names it
+    items = task_items(data)
+    sha256 = sha256_hex(data)
+    uid = derive_uid(None, f"task_set:{task_set.environment}/{task_set.version}:{sha256}")
+    log.compare("runs_taskset", task_set.uid, {"sha256": sha256, "count": len(items), "uid": uid}, task_set)
+    entries = list(Task.objects.filter(entries__task_set=task_set).order_by("entries__position"))
+    if len(entries) != len(items):
+        log.problem("runs_tasksetentry", task_set.uid, "position", expected=len(items), got=len(entries))
+    for item, task in zip(items, entries, strict=False):
+        log.count()
+        identity = task_identity(item)
+        expected = {
+            "uid": task_uid(task_set.environment, task_set.version, identity), "key": item["key"],
+            "split": item["split"], "family": item["family"],
+            "prompt": item["prompt"], "task_sha256": identity, "hidden": item["hidden"],
+            "initial_state": item["initial_state"], "tools": item["tools"],
+        }  # fmt: skip
+        log.compare("runs_task", task.uid, expected, task)

@@ -1,0 +1,382 @@
+"""verify: a clean world has no problem, and each kind of damage is named by its step, table and column.
+
+Damage is done as someone with access to the database file would do it: triggers dropped, raw SQL.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from evidence.report import TOMBSTONED, VerifyReport
+from evidence.verify import STEPS, verify
+from runs.actions.receipts import anchor_heads, append_receipt
+from runs.actions.tombstones import tombstone_blob
+from runs.models import Document, Group, Receipt, StreamHead, Trajectory, Turn, UpdateBatch
+from tests.runs.builders import AT, World
+from workbench.contracts.canonical import canonical_bytes, parse_json, sha256_hex
+from workbench.db import drop_triggers
+
+Damage = Callable[[World], Any]
+
+
+def sql(statement: str, *values: Any) -> None:
+    """Raw SQL with the triggers gone; foreign keys are not looked at."""
+    drop_triggers(connection)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        assert cursor.rowcount >= 1, f"{statement}: no row was changed"
+
+
+def found(report: VerifyReport) -> set[tuple[int, str, str]]:
+    """(step, table, column) of every fault."""
+    return {(item.step, item.table, item.column) for item in report.faults}
+
+
+def test_clean_world_has_no_problem(world: World) -> None:
+    """Every step looks at something, and nothing is wrong: unless it reads rows, it cannot find damage."""
+    report = verify(store=world.store)
+    assert report.problems == []
+    assert report.ok
+    assert {step for step, count in report.checked.items() if count} == set(range(1, 9))
+    assert [item["step"] for item in report.as_json()["steps"]] == list(range(1, 10))
+
+
+def test_empty_database_verifies(db: None, store: Any) -> None:
+    """Nothing stored, nothing wrong."""
+    assert verify(store=store).ok
+
+
+ROW_DAMAGE = [
+    ("runs_group", "mean = 0.5", "mean", {4}),
+    ("runs_group", "eligible = false", "eligible", {4}),
+    ("runs_group", "signal = 'zero_equal'", "signal", {4}),
+    ("runs_group", "record_sha256 = '{zero}'", "record_sha256", {4}),
+    ("runs_group", "split = 'test2'", "split", {4}),
+    ("runs_group", "identities = '{{}}'", "identities", {4}),
+    ("runs_trajectory", "reward_total = 0.123", "reward_total", {4}),
+    ("runs_trajectory", "advantage = 0", "advantage", {4}),
+    ("runs_trajectory", "success = NULL", "success", {4}),
+    ("runs_trajectory", "fatal_start = 0", "fatal_start", {4}),
+    ("runs_trajectory", "recovered = true", "recovered", {4}),
+    ("runs_trajectory", "generated_tokens = 0", "generated_tokens", {4}),
+    ("runs_trajectory", "injections = '[]'", "injections", {4}),
+    ("runs_trajectory", "seed = '1'", "seed", {4}),
+    ("runs_turn", "policy_tokens = 1", "policy_tokens", {4, 6}),
+    ("runs_turn", "prompt_tokens = 1", "prompt_tokens", {4, 6}),
+    ("runs_turn", "action_text = 'other'", "action_text", {4}),
+    ("runs_turn", "capture_sha256 = '{zero}'", "capture_sha256", {4, 6}),
+    ("runs_turn", '"offset" = 1', "offset", {6}),
+    ("runs_turn", "length = 1", "length", {6}),
+    ("runs_toolcall", "arguments = '{{\"query\": \"x\"}}'", "arguments", {4}),
+    ("runs_toolcall", "is_productive = NULL", "is_productive", {4}),
+    ("runs_observation", "injected = NOT injected", "injected", {4}),
+    ("runs_observation", "text = 'other'", "text", {4}),
+    ("runs_rewardcomponent", "points = 0", "points", {4}),
+    ("runs_rewardcomponent", "value = 0.25", "value", {4}),
+    ("runs_checkpoint", "sha256 = '{zero}'", "sha256", {4}),
+    ("runs_checkpoint", "blob_bytes = 1", "blob_bytes", {5}),
+    ("runs_updatebatch", "skipped = 'other'", "skipped", {4}),
+    ("runs_updatebatch", "capture_digest = '{zero}'", "capture_digest", {4}),
+    ("runs_updatestep", "loss = 9", "loss", {4}),
+    ("runs_updatestep", "nonfinite = '{{}}'", "nonfinite", {4}),
+    ("runs_updatestep", "masked_tokens = 9", "masked_tokens", {4}),
+    ("runs_trajectorycredit", "trained_tokens = 1", "trained_tokens", {4}),
+    ("runs_traceframe", "frame_sha256 = '{zero}'", "frame_sha256", {4}),
+    ("runs_evaluationitem", "condition = 'standard'", "condition", {4}),
+    ("runs_blobref", "bytes = 1", "bytes", {5}),
+    ("runs_metricpoint", "value = 0.5", "value", {8}),
+    ("runs_metricpoint", "trajectories = 1", "trajectories", {8}),
+    ("runs_metricseries", "definition = 'other'", "definition", {8}),
+    ("runs_arm", "title_en = 'other'", "title_en", {2}),
+    ("runs_arm", "seeds = '[]'", "seeds", {2}),
+    ("runs_arm", "config_bytes = '7b7d'", "config_bytes", {2}),
+    ("runs_planversion", "sha256 = '{zero}'", "sha256", {2}),
+    ("runs_planversion", "strict_pairs = '[]'", "strict_pairs", {2}),
+    ("runs_failureschedule", "bytes = '7b7d'", "bytes", {2}),
+    ("runs_task", "prompt = 'other'", "prompt", {2}),
+    ("runs_task", "hidden = '{{}}'", "hidden", {2}),
+    ("runs_taskset", "count = 1", "count", {2}),
+    ("runs_document", "sha256 = '{zero}'", "sha256", {3}),
+    ("runs_receipt", "kind = 'other'", "kind", {1}),
+    ("runs_receipt", "at = '2031-01-01 00:00:00'", "at", {1}),
+    ("runs_receipt", "sha256 = '{zero}'", "sha256", {1}),
+    ("runs_receipt", "prev = '{zero}'", "prev", {1}),
+    ("runs_receipt", "seq = 7", "seq", {1}),
+    ("runs_streamhead", "sha256 = '{zero}'", "sha256", {1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "column", "steps"), ROW_DAMAGE, ids=[f"{t}-{c}" for t, _, c, _ in ROW_DAMAGE]
+)
+def test_changed_column_is_named(world: World, table: str, change: str, column: str, steps: set[int]) -> None:
+    """One changed value in one row: the report names step, table and column."""
+    statement = f"UPDATE {table} SET {change.format(zero='0' * 64)} WHERE id = (SELECT MIN(id) FROM {table})"
+    if "'7b7d'" in statement:
+        statement = statement.replace("'7b7d'", "x'7b7d'")
+    if table == "runs_trajectory" and column in ("fatal_start", "recovered"):
+        statement = statement.replace("(SELECT MIN(id)", "(SELECT MIN(id) + 1")
+    if table == "runs_checkpoint" and column == "sha256":
+        statement = statement.replace("MIN(id)", "MAX(id)")
+    sql(statement)
+    report = verify(store=world.store)
+    assert not report.ok
+    assert {(step, table, column) for step in steps} <= found(report)
+
+
+@pytest.mark.parametrize(
+    ("table", "label"),
+    [
+        ("runs_turn", "runs_turn"), ("runs_toolcall", "runs_toolcall"), ("runs_observation", "runs_observation"),
+        ("runs_rewardcomponent", "runs_rewardcomponent"), ("runs_evaluationitem", "runs_evaluationitem"),
+        ("runs_updatestep", "runs_updatestep"), ("runs_trajectorycredit", "runs_trajectorycredit"),
+        ("runs_traceframe", "runs_traceframe"), ("runs_consumedgroup", "runs_consumedgroup"),
+        ("runs_metricpoint", "runs_metricpoint"),
+    ],
+)  # fmt: skip
+def test_missing_row_is_named(world: World, table: str, label: str) -> None:
+    """A deleted row is missing, even where nothing refers to it."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA defer_foreign_keys = ON")
+    sql(f"DELETE FROM {table} WHERE id = (SELECT MAX(id) FROM {table})")
+    report = verify(store=world.store)
+    assert any(item.table == label and item.column == "id" and item.got == "None" for item in report.faults)
+
+
+def test_row_without_document_is_extra(world: World) -> None:
+    """A document that is gone leaves its group as an extra row."""
+    sql("DELETE FROM runs_document WHERE kind = 'group' AND subject_uid = %s", world.group.uid.hex)
+    assert (4, "runs_group", "uid") in found(verify(store=world.store))
+
+
+def test_extra_row_is_named(world: World) -> None:
+    """A step that no document tells of."""
+    sql(
+        "INSERT INTO runs_updatestep"
+        " (step, epoch, minibatch, trained_tokens, masked_tokens, trajectories, nonfinite, update_id)"
+        " SELECT 99, 0, 0, 1, 0, 1, '{}', MIN(id) FROM runs_updatebatch"
+    )
+    assert (4, "runs_updatestep", "id") in found(verify(store=world.store))
+
+
+def rewrite(world: World, change: Callable[[dict[str, Any]], None], kind: str = "group") -> None:
+    """Change a document and its hash together, as a careful forger would; rows stay as they are."""
+    document = Document.objects.filter(kind=kind).order_by("id").first()
+    assert document is not None
+    value = parse_json(bytes(document.bytes))
+    change(value)
+    data = canonical_bytes(value)
+    sql("UPDATE runs_document SET bytes = %s, sha256 = %s WHERE id = %s", data, sha256_hex(data), document.pk)
+
+
+def total(value: dict[str, Any]) -> None:
+    value["trajectories"][0]["reward"]["total"] = 0.95
+
+
+def mean(value: dict[str, Any]) -> None:
+    value["mean"] = 0.5
+
+
+def advantage(value: dict[str, Any]) -> None:
+    value["advantages_G"][0] = 2
+
+
+def sigma(value: dict[str, Any]) -> None:
+    value["sigma"] = 1
+
+
+def kind_of_signal(value: dict[str, Any]) -> None:
+    value["signal"] = "zero_all_right"
+
+
+def eligible(value: dict[str, Any]) -> None:
+    value["eligible"], value["ineligible_reason"] = False, "no reason"
+
+
+def points(value: dict[str, Any]) -> None:
+    value["trajectories"][0]["reward"]["components"][0]["points"] = 0.4
+
+
+def fatal_start(value: dict[str, Any]) -> None:
+    value["trajectories"][1]["facts"]["fatal_start"] = 2
+
+
+@pytest.mark.parametrize(
+    ("change", "table", "column"),
+    [
+        (total, "runs_trajectory", "reward_total"), (mean, "runs_group", "mean"), (sigma, "runs_group", "sigma"),
+        (advantage, "runs_trajectory", "advantage"), (kind_of_signal, "runs_group", "signal"),
+        (eligible, "runs_group", "eligible"), (points, "runs_rewardcomponent", "points"),
+        (fatal_start, "runs_trajectory", "fatal_start"),
+    ],
+)  # fmt: skip
+def test_forged_number_is_recomputed(
+    world: World, change: Callable[[dict[str, Any]], None], table: str, column: str
+) -> None:
+    """Step 7 finds a number that does not follow from what lies below it, whatever the hashes say."""
+    rewrite(world, change)
+    assert (7, table, column) in found(verify(store=world.store))
+
+
+def test_forged_credit_is_recomputed(world: World) -> None:
+    """Trained and masked tokens of a credit add up to its policy tokens, which the trajectory has."""
+
+    def change(value: dict[str, Any]) -> None:
+        value["credits"][0]["trained_tokens"] -= 1
+        value["credits"][1]["advantage"] = 7
+
+    rewrite(world, change, "update")
+    report = found(verify(store=world.store))
+    assert {(7, "runs_trajectorycredit", "trained_tokens"), (7, "runs_trajectorycredit", "advantage")} <= report
+
+
+@pytest.mark.parametrize("offset", [0, 40, -1])
+def test_changed_document_byte_is_found(world: World, offset: int) -> None:
+    """Any byte of a document: the hash disagrees."""
+    document = Document.objects.order_by("id").first()
+    assert document is not None
+    data = bytearray(document.bytes)
+    data[offset] ^= 1
+    sql("UPDATE runs_document SET bytes = %s WHERE id = %s", bytes(data), document.pk)
+    assert (3, "runs_document", "sha256") in found(verify(store=world.store))
+
+
+def test_receipt_names_document(world: World) -> None:
+    """A document, its hash and its rows rewritten together disagree with the receipt that recorded them."""
+    group = world.group
+    with transaction.atomic():
+        body = {"groups": [[str(group.uid), group.record_sha256, group.capture_blob_sha256]]}
+        append_receipt("run:x", "shard.collected", None, body, actor=world.actor, at=AT)
+    assert verify(store=world.store).ok
+    rewrite(world, mean)
+    assert (3, "runs_document", "sha256") in found(verify(store=world.store))
+
+
+# --- chains ---------------------------------------------------------------------------------------
+
+
+def chain(world: World, count: int = 4) -> None:
+    with transaction.atomic():
+        for number in range(count):
+            append_receipt("stream", "thing", None, {"n": number}, actor=world.actor, at=AT)
+
+
+def test_removed_tail_is_found_by_the_head(world: World) -> None:
+    """The last receipt deleted: the stream's head is ahead."""
+    chain(world)
+    sql("DELETE FROM runs_receipt WHERE stream = 'stream' AND seq = 4")
+    assert (1, "runs_streamhead", "seq") in found(verify(store=world.store))
+
+
+def test_removed_tail_with_head_is_found_by_an_anchor(world: World) -> None:
+    """Receipt deleted and head set back: the anchor still names it."""
+    chain(world)
+    with transaction.atomic():
+        anchor_heads()
+    assert verify(store=world.store).ok
+    third = Receipt.objects.get(stream="stream", seq=3)
+    sql("DELETE FROM runs_receipt WHERE stream = 'stream' AND seq = 4")
+    StreamHead.objects.filter(stream="stream").update(seq=3, sha256=third.sha256)
+    assert found(verify(store=world.store)) == {(1, "runs_receipt", "sha256")}
+
+
+def test_removed_middle_and_changed_byte_are_found(world: World) -> None:
+    """A hole breaks seq and prev; a changed byte breaks the hash."""
+    chain(world)
+    sql("DELETE FROM runs_receipt WHERE stream = 'stream' AND seq = 2")
+    assert {(1, "runs_receipt", "seq"), (1, "runs_receipt", "prev")} <= found(verify(store=world.store))
+
+
+def test_removed_head_is_found(world: World) -> None:
+    """Receipts of a stream without a head."""
+    chain(world)
+    sql("DELETE FROM runs_streamhead WHERE stream = 'stream'")
+    assert (1, "runs_streamhead", "seq") in found(verify(store=world.store))
+
+
+def test_changed_anchor_is_found(world: World) -> None:
+    """An anchor's bytes are hashed and chained."""
+    with transaction.atomic():
+        anchor_heads()
+    sql("UPDATE runs_anchor SET bytes = %s", b"{}")
+    assert (1, "runs_anchor", "sha256") in found(verify(store=world.store))
+
+
+# --- blobs and captures ---------------------------------------------------------------------------
+
+
+def damage(world: World, sha256: str, at: int) -> None:
+    path = world.store.path(sha256)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("at", [0, 6, 60, -1])
+def test_changed_blob_byte_is_found(world: World, at: int) -> None:
+    """Any byte of a capture file."""
+    damage(world, world.group.capture_blob_sha256, at)
+    assert any(
+        item.step == 5 and item.row == world.group.capture_blob_sha256 for item in verify(store=world.store).faults
+    )
+
+
+def test_missing_and_tombstoned_blobs_differ(world: World, django_capture_on_commit_callbacks: Any) -> None:
+    """The optimizer state removed by retention is tombstoned; the adapter removed behind our back is missing."""
+    update = UpdateBatch.objects.order_by("batch").first()
+    assert update is not None and update.optimizer_after is not None
+    with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
+        tombstone_blob(update.optimizer_after, "retention", {"replay": "x"}, world.actor, at=AT, store=world.store)
+    report = verify(store=world.store)
+    assert report.ok
+    assert {item.severity for item in report.problems} == {TOMBSTONED}
+    os.unlink(world.store.path(update.checkpoint_after.sha256))
+    report = verify(store=world.store)
+    assert [item.row for item in report.faults if item.step == 5] == [update.checkpoint_after.sha256]
+
+
+def test_swapped_capture_file_is_found(world: World) -> None:
+    """A group that names another group's intact file: no capture of its turns is in it."""
+    other = world.groups[1].capture_blob_sha256
+    sql("UPDATE runs_group SET capture_blob_sha256 = %s WHERE id = %s", other, world.group.pk)
+    assert (6, "runs_turn", "capture_sha256") in found(verify(store=world.store))
+
+
+def test_callback_reports_through_step_10(world: World) -> None:
+    """The callback sees every group with all its captures, and what it returns becomes problems."""
+    seen: list[tuple[str, int]] = []
+
+    def recompute(record: Any, captures: dict[str, bytes]) -> list[tuple[str, str, object, object]]:
+        seen.append((record.uid, len(captures)))
+        assert all(sha256_hex(data) == sha256 for sha256, data in captures.items())
+        return [(record.trajectories[0].uid, "success", True, False)] if record.uid == str(world.group.uid) else []
+
+    report = verify(store=world.store, recompute=recompute)
+    assert sorted(seen) == sorted(
+        (str(group.uid), Turn.objects.filter(trajectory__group=group).count()) for group in Group.objects.all()
+    )
+    assert [(item.step, item.table, item.column) for item in report.faults] == [(10, "runs_trajectory", "success")]
+    assert max(STEPS) == 10
+
+
+def test_unreadable_document_does_not_stop_the_rest(world: World) -> None:
+    """Bytes that are no JSON are one problem among others; later rows are still compared."""
+    sql("UPDATE runs_document SET bytes = %s WHERE kind = 'group' AND subject_uid = %s", b"\xff", world.group.uid.hex)
+    last = Trajectory.objects.order_by("-id").first()
+    assert last is not None
+    sql("UPDATE runs_trajectory SET success = NULL WHERE id = %s", last.pk)
+    assert {(3, "runs_document", "bytes"), (4, "runs_group", "bytes"), (4, "runs_trajectory", "success")} <= found(
+        verify(store=world.store)
+    )
+
+
+def test_world_captures_have_the_magic(world: World) -> None:
+    """The world's files are real capture files: else the blob tests would show nothing."""
+    assert struct.unpack_from("4s", world.store.get(world.group.capture_blob_sha256)) == (b"WBG1",)
