@@ -20,12 +20,12 @@ from worker.engine.quantized import (
     ModelUnavailable,
     assert_trainable_nf4,
     dequantized_copy,
-    evaluating,
     guard_nf4,
     load_nf4,
     nf4_bytes,
     nf4_modules,
     prepare_for_training,
+    recomputing_layers,
     repacking_cpu,
 )
 
@@ -61,7 +61,8 @@ def adapted(folder, compute_dtype="float32"):
 
 def collect(model):
     """What a sampler does: eval(), no gradient. Returns logits."""
-    with evaluating(model), torch.no_grad():
+    model.eval()
+    with torch.no_grad():
         return model(IDS).logits.float()
 
 
@@ -138,15 +139,30 @@ def test_a_train_step_moves_the_adapter_and_nothing_else(folder):
     assert all(p.dtype == torch.float32 for p in model.parameters() if p.requires_grad)
 
 
-def test_gradient_checkpointing_gives_the_same_gradient(folder):
-    plain = adapted(folder)
-    _, expected = train_logits_and_gradient(plain)
-    base = load_nf4(folder, compute_dtype="float32", device="cpu")
-    saved = prepare_for_training(base, LORA, gradient_checkpointing=True)
-    saved.load_state_dict(plain.state_dict(), strict=False)
-    collect(saved)
-    _, gradient = train_logits_and_gradient(saved)
+def test_recomputed_layers_give_the_same_gradient_and_fewer_kept_values(folder):
+    """Bit-equal gradients; the number of values kept for the backward falls; the mode before comes back."""
+    model = adapted(folder).eval()
+    kept = []
+
+    def run():
+        kept.append(0)
+
+        def pack(value):
+            kept[-1] += value.numel()
+            return value
+
+        model.zero_grad()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value):
+            loss = -torch.log_softmax(model(IDS).logits.float(), -1)[..., 0].mean()
+        loss.backward()
+        return torch.cat([p.grad.flatten() for p in model.parameters() if p.requires_grad])
+
+    expected = run()
+    with recomputing_layers(model):
+        gradient = run()
     assert torch.equal(gradient, expected)
+    assert kept[1] < kept[0] / 2
+    assert not model.training and torch.equal(run(), expected) and kept[2] == kept[0]
 
 
 def test_the_fresh_adapter_depends_on_its_seed_alone(folder):

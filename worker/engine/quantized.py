@@ -27,6 +27,8 @@ REPACK_SWITCH = "support_avx512bf16_for_cpu"  # attribute of Linear4bit that all
 REPACKED = "packing_format_for_cpu"  # attribute of its quant_state once it has happened
 CARD_8GB = 8188 * 2**20  # what an 8 GB card reports
 CUDA_CONTEXT = 640 * 2**20
+LOGIT_BYTES = 20  # a logit at the peak: five float32 values (itself, log-probability, entropy's parts)
+PREFILL_POSITIONS = 256  # prompt tokens of a row that enter the sampler in one pass, logits for each of them
 COMPUTE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -256,14 +258,21 @@ def dequantized_copy(model: Any) -> Any:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[nn.Module]:
-    """``eval()`` inside, the earlier mode after: what a collection before an update does."""
+def recomputing_layers(model: Any) -> Iterator[Any]:
+    """Inside, the backward recomputes each layer instead of keeping its values; the earlier mode after.
+
+    transformers recomputes in training mode only. Values are those of ``eval()`` for a model without
+    dropout, which the caller vouches for.
+    """
     was_training = model.training
-    model.eval()
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    model.train()
     try:
         yield model
     finally:
         model.train(was_training)
+        model.activation_checkpointing_disable()
+        model.disable_input_require_grads()
 
 
 @dataclass(frozen=True)
@@ -329,7 +338,8 @@ def _phase_terms(profile: Any, model: Any, context: int, positions: int, rows: i
     layer = context * (compute * width + float32 * 4)
     saved = context * hidden * width * layers if profile.gradient_checkpointing else layer * (layers - 1)
     kind = "layer inputs" if profile.gradient_checkpointing else "all layers but one"
-    logits = positions * text.vocab_size * (2 * width + 12)
+    logits = positions * text.vocab_size * LOGIT_BYTES
+    entering = rows * PREFILL_POSITIONS
     cache = rows * context * layers * 2 * keys * width
     return [
         MemoryTerm(f"activations, {kind}", "update", saved, f"{context} tokens, {layers} layers, microbatch 1"),
@@ -337,9 +347,9 @@ def _phase_terms(profile: Any, model: Any, context: int, positions: int, rows: i
         MemoryTerm(
             "one dequantised weight", "update", 2 * hidden * ffn * width, "largest projection, forward and backward"
         ),
-        MemoryTerm("logits and their gradient", "update", logits, f"{positions} policy positions x {text.vocab_size}"),
+        MemoryTerm("logits and what follows from them", "update", logits, f"{positions} policy positions"),
         MemoryTerm("key-value cache", "rollout", cache, f"{rows} rows x {context} tokens"),
-        MemoryTerm("logits of one step", "rollout", rows * text.vocab_size * (width + 8), f"{rows} rows"),
+        MemoryTerm("logits of a prompt part", "rollout", entering * text.vocab_size * width, f"{entering} positions"),
     ]
 
 
