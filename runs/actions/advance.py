@@ -112,12 +112,13 @@ def _preflight(scene: _Scene) -> bool:
 
 def _preflight_gate(scene: _Scene) -> bool:
     counts = Group.objects.filter(plan_version=scene.execution.plan_version, purpose="preflight").aggregate(
-        eligible=Count("pk", filter=Q(eligible=True)),
-        zero=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
-        groups=Count("pk"),
+        probe_groups=Count("pk"),
+        eligible_groups=Count("pk", filter=Q(eligible=True)),
+        zero_variance_groups=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
     )
+    eligible, zero = counts["eligible_groups"], counts["zero_variance_groups"]
     limit = scene.body["plan"]["preflight"]["max_zero_variance_share"]
-    share = counts["zero"] / counts["eligible"] if counts["eligible"] else None
+    share = zero / eligible if eligible else None
     result = {**counts, "zero_variance_share": share, "limit": limit}
     if share is not None and share <= limit:
         scene.receipt("preflight.passed", str(scene.execution.uid), result)
@@ -125,7 +126,7 @@ def _preflight_gate(scene: _Scene) -> bool:
     reason = (
         "preflight: no eligible probe group"
         if share is None
-        else f"preflight: {counts['zero']} of {counts['eligible']} probe groups carry no signal, limit {limit}"
+        else f"preflight: {zero} of {eligible} probe groups carry no signal, limit {limit}"
     )
     scene.receipt("preflight.stopped", str(scene.execution.uid), {**result, "reason": reason})
     for head in RunHead.objects.filter(run__execution=scene.execution).select_related("run"):
