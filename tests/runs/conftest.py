@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-import django
 import pytest
+from django.db.backends.base.base import BaseDatabaseWrapper
+from pytest_django import DjangoDbBlocker
 
-django.setup()  # test modules import models when they are collected
-
-from workbench.blobs import BlobStore  # noqa: E402
+from tests.runs import databases
+from tests.servers import Postgres
+from workbench.blobs import BlobStore
+from workbench.settings import postgres_database
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> BlobStore:
     """An empty blob store of its own."""
     return BlobStore(tmp_path / "blobs")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Path:
+    """A migrated SQLite file."""
+    file = tmp_path_factory.mktemp("sqlite") / "template.sqlite3"
+    with django_db_blocker.unblock():
+        databases.migrate(databases.sqlite_settings(file))
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: Postgres, django_db_blocker: DjangoDbBlocker) -> Postgres:
+    """The server, with a migrated template database on it."""
+    with django_db_blocker.unblock():
+        databases.migrate(postgres_database(postgres_server.create(databases.TEMPLATE)))
+    return postgres_server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(
+    request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: DjangoDbBlocker
+) -> Iterator[BaseDatabaseWrapper]:
+    """An empty migrated database of this test's own as the default connection; commits are real."""
+    if request.param == "sqlite":
+        own = databases.copied_sqlite(request.getfixturevalue("sqlite_template"), tmp_path)
+    else:
+        own = databases.copied_postgres(request.getfixturevalue("postgres_template"))
+    with django_db_blocker.unblock(), own as connection:
+        yield connection
