@@ -162,6 +162,7 @@ def test_kill_of_the_supervisor_leaves_no_orphan_and_the_home_starts_again(runni
     with up(running.home.root, "--no-web", "--workers", "1") as second:
         second.wait_ready()
         assert "first user" not in second.text
+        wait_until(lambda: second.text.count(" ready.") == 2, "both workers with their pool processes")
         family = second.family()
         assert len(family) >= 5
         second.process.kill()
