@@ -1,0 +1,60 @@
+"""``manage.py verify``: recompute everything that is stored and name each disagreement."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from evidence.verify import STEPS, verify
+from runs.storage import blob_store
+from workbench.home import initialise
+
+SHOWN = 50
+
+
+class Command(BaseCommand):
+    """Changes nothing. Exit status 1 where anything disagrees; tombstoned bytes are no fault."""
+
+    help = "Recompute chains, records, rows, blobs, captures, numbers, closures and replays; exit 1 on a problem."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+        parser.add_argument("--no-replay", action="store_true", help="leave out step 10, the environment's replay")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        initialise(settings.HOME)
+        from worker.audit import recompute
+
+        started, current = time.monotonic(), [0]
+
+        def progress(step: int, _: int) -> None:
+            if step != current[0]:
+                current[0] = step
+                sys.stderr.write(f"({step}) {STEPS[step]}\n")
+
+        report = verify(store=blob_store(), recompute=None if options["no_replay"] else recompute, on_progress=progress)
+        result = {**report.as_json(), "wall_s": round(time.monotonic() - started, 2)}
+        if options["json"]:
+            self.stdout.write(json.dumps(result, ensure_ascii=False))
+        else:
+            self._print(result, [str(problem) for problem in report.faults])
+        if not report.ok:
+            raise SystemExit(1)
+
+    def _print(self, result: dict[str, Any], faults: list[str]) -> None:
+        for step in result["steps"]:
+            mark = "ok" if not step["problems"] else f"{step['problems']} problems"
+            gone = f", {step['tombstoned']} tombstoned" if step["tombstoned"] else ""
+            self.stdout.write(f"({step['step']}) {step['name']}: {step['checked']} checked, {mark}{gone}")
+        for line in faults[:SHOWN]:
+            self.stdout.write(line)
+        if len(faults) > SHOWN:
+            self.stdout.write(f"and {len(faults) - SHOWN} more; --json prints all of them")
+        self.stdout.write("verified" if result["ok"] else "NOT verified")

@@ -1,0 +1,134 @@
+"""Step 10 of ``verify``: play every recorded trajectory again in its environment, without the policy.
+
+The recorded actions go into a fresh session; Observations, states, outcome facts, injections, reward,
+success and eligibility must come out as recorded, and every prompt must continue the turn before it.
+A record made under other environment code cannot be replayed here and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from runs.actions.plans import plan_body
+from runs.models import PlanVersion
+from runs.models import Task as TaskRow
+from workbench.contracts import layout
+from workbench.contracts.capture import Capture
+from workbench.contracts.failures import injected_ordinals
+from workbench.contracts.records import FINISH, VALID, GroupRecord, TrajectoryRecord, TurnRecord
+from workbench.contracts.wire import to_wire
+from worker.engine.outcomes import eligibility, injection_records, outcome_facts
+from worker.environments.base import Environment, FinishAction, Session, Task, ToolAction
+from worker.environments.registry import environment_code_sha256, get_environment
+
+Difference = tuple[str, str, Any, Any]  # subject uid, what, expected, got
+
+
+@lru_cache(maxsize=16)
+def _world(plan_sha256: str) -> tuple[dict[str, Any], Environment, str]:
+    body = plan_body(PlanVersion.objects.get(sha256=plan_sha256))
+    environment = get_environment(body["plan"]["environment"]["id"], body["plan"]["environment"]["config"])
+    return body, environment, environment_code_sha256(environment)
+
+
+def _task(uid: str) -> Task:
+    row = TaskRow.objects.get(uid=uid)
+    return Task(row.key, row.split, row.family, row.prompt, row.initial_state, row.hidden, tuple(row.tools))
+
+
+def _max_decisions(body: dict[str, Any], record: GroupRecord) -> int:
+    """The budget that the group ran under: its arm's, or the plan's for probes and evaluation."""
+    if record.purpose == "train":
+        for arm in body["arms"]:
+            version = PlanVersion.objects.get(sha256=record.plan_sha256)
+            if any(layout.run_uid(str(version.uid), arm["key"], seed) == record.run_uid for seed in arm["seeds"]):
+                return int(arm["config"]["rollout"]["max_decisions"])
+    return int(body["plan"]["rollout"]["max_decisions"])
+
+
+def recompute(record: GroupRecord, captures: Mapping[str, bytes]) -> Iterator[Difference]:
+    """Differences between a group's record and its replay. ``captures``: bytes by capture hash."""
+    body, environment, code = _world(record.plan_sha256)
+    if code != record.identities.environment:
+        yield record.uid, "environment", record.identities.environment, f"{code}: other code here, not replayed"
+        return
+    task, budget = _task(record.task_uid), _max_decisions(body, record)
+    for item in record.trajectories:
+        yield from _carried(item, captures)
+        if item.status == VALID:
+            yield from _replayed(item, task, environment, budget)
+            yield from _outcome(item, task, environment)
+        expected = injection_records(injected_ordinals(record.failure_profile), item.turns)
+        if item.turns and expected != item.injections:
+            yield item.uid, "injections", to_wire(expected), to_wire(item.injections)
+    if record.purpose != "evaluate":
+        expected_eligible = eligibility(record.trajectories, len(record.trajectories))[0]
+        if expected_eligible != record.eligible:
+            yield record.uid, "eligible", expected_eligible, record.eligible
+
+
+def _carried(item: TrajectoryRecord, captures: Mapping[str, bytes]) -> Iterator[Difference]:
+    """Ids carried verbatim: each prompt begins with the prompt and the generated ids of the turn before."""
+    context: list[int] = []
+    for turn in item.turns:
+        if turn.capture_sha256 not in captures:
+            yield item.uid, f"turn {turn.decision} capture", "the capture's bytes", "none"
+            return
+        capture = Capture.from_bytes(captures[turn.capture_sha256])
+        prompt = list(capture.prompt_ids)
+        if prompt[: len(context)] != context:
+            first = next((i for i, (a, b) in enumerate(zip(prompt, context, strict=False)) if a != b), len(prompt))
+            yield item.uid, f"turn {turn.decision} prompt token {first}", "the ids of the turn before", "other ids"
+        if capture.seed != item.seed or capture.state_sha256 != turn.state_before_sha256:
+            got = f"{capture.seed}, {capture.state_sha256}"
+            yield item.uid, f"turn {turn.decision} capture", f"{item.seed}, {turn.state_before_sha256}", got
+        context = prompt + list(capture.generated_ids)
+
+
+def _replayed(item: TrajectoryRecord, task: Task, environment: Environment, budget: int) -> Iterator[Difference]:
+    session = environment.reset(task)
+    if session.state_hash() != item.initial_state_sha256:
+        yield item.uid, "initial_state_sha256", session.state_hash(), item.initial_state_sha256
+    for turn in item.turns:
+        if session.state_hash() != turn.state_before_sha256:
+            yield item.uid, f"turn {turn.decision} state before", session.state_hash(), turn.state_before_sha256
+        yield from _turn(item.uid, turn, session, environment, budget)
+        if session.state_hash() != turn.state_after_sha256:
+            yield item.uid, f"turn {turn.decision} state after", session.state_hash(), turn.state_after_sha256
+    if session.state_hash() != item.final_state_sha256:
+        yield item.uid, "final_state_sha256", session.state_hash(), item.final_state_sha256
+
+
+def _turn(uid: str, turn: TurnRecord, session: Session, environment: Environment, budget: int) -> Iterator[Difference]:
+    if turn.action_kind == FINISH and turn.finish is not None:
+        session.finish(FinishAction(turn.finish["answer"], tuple(turn.finish["citations"])))
+    call, seen = turn.tool_call, turn.observation
+    if call is None or seen is None:
+        return
+    action = ToolAction(call.tool, call.arguments)
+    if seen.injected:
+        observation = environment.injected_failure(action, budget - turn.decision - 1)
+    else:
+        observation = session.step(action)
+    expected = (observation.status, observation.retryable, observation.text, dict(observation.facts))
+    got = (seen.status, seen.retryable, seen.text, seen.facts)
+    if to_wire(expected) != to_wire(got):
+        yield uid, f"turn {turn.decision} observation", expected, got
+    if observation.is_productive != call.is_productive:
+        yield uid, f"turn {turn.decision} is_productive", observation.is_productive, call.is_productive
+
+
+def _outcome(item: TrajectoryRecord, task: Task, environment: Environment) -> Iterator[Difference]:
+    turns: Sequence[TurnRecord] = item.turns
+    terminal = str(item.terminal)
+    reward = environment.reward(task, turns, terminal)
+    pairs: list[tuple[str, Any, Any]] = [
+        ("facts", outcome_facts(turns, terminal, environment.is_premature(task, turns)), item.facts),
+        ("reward", reward, item.reward),
+        ("success", environment.success(task, turns, terminal), item.success),
+    ]
+    for what, expected, got in pairs:
+        if to_wire(expected) != to_wire(got):
+            yield item.uid, what, to_wire(expected), to_wire(got)
