@@ -85,15 +85,18 @@ def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
         if lost():  # an engine that reports without a pause is never polled
             raise RunnerCancelled(f"{op}: cancelled")
 
-    client = engine_client(plan_body(job.execution.plan_version)["plan"]["runtime"]["threads"])
-    _check_runtime(client, spec.runtime, spec.policy.dtype, lost)
+    body = plan_body(job.execution.plan_version)
+    client = engine_client(body["plan"]["runtime"]["threads"])
+    _check_runtime(client, body["bindings"], spec.policy.dtype, lost)
     return client.call(op, to_wire(spec), on_progress=progress, should_cancel=lost)
 
 
-def _check_runtime(client: RunnerClient, expected: str, dtype: str, lost: Callable[[], bool]) -> None:
-    found = client.call("runtime", {"dtype": dtype}, should_cancel=lost)["runtime"]  # loads torch: may take long
-    if found != expected:
-        raise RuntimeMismatch(f"runtime: got {found[:12]}, expected {expected[:12]} as the plan binds")
+def _check_runtime(client: RunnerClient, bindings: dict[str, Any], dtype: str, lost: Callable[[], bool]) -> None:
+    """Refuse to go on under another runtime or other engine code than the plan binds."""
+    found = client.call("runtime", {"dtype": dtype}, should_cancel=lost)  # loads torch: may take long
+    for name in ("runtime", "harness"):
+        if found[name] != bindings[name]:
+            raise RuntimeMismatch(f"{name}: got {found[name][:12]}, expected {bindings[name][:12]} as the plan binds")
 
 
 def _collect(job: Job) -> None:

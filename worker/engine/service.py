@@ -11,6 +11,7 @@ from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
 from workbench.contracts.wire import from_wire, to_wire
 
 from . import train
+from .identities import harness_code_sha256, runtime_identity
 
 OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
     "collect": (CollectSpec, train.collect),
@@ -24,12 +25,15 @@ def handle(
 ) -> dict[str, Any]:
     """Answer of one job as a wire value.
 
-    ``op``: collect, update or describe; ``spec``: wire value of the matching specification; ``store``:
-    ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``. ``progress`` receives small dictionaries.
-    Raises ``EngineFault``, ``RecordError`` or ``CaptureError``: nothing is committed then.
+    ``op``: runtime (identities of this process), collect, update or describe. ``spec``: wire value of
+    the matching specification. ``store``: ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``.
+    ``progress`` receives small dictionaries. Raises ``EngineFault``, ``RecordError`` or
+    ``CaptureError``: nothing is committed then.
     """
+    if op == "runtime":
+        return {"runtime": runtime_identity(spec["dtype"]), "harness": harness_code_sha256()}
     if op not in OPERATIONS:
-        raise EngineFault(f"op: got {op!r}, expected one of {sorted(OPERATIONS)}")
+        raise EngineFault(f"op: got {op!r}, expected runtime or one of {sorted(OPERATIONS)}")
     kind, function = OPERATIONS[op]
     result = function(from_wire(kind, spec), store, cache_dir=Path(cache_dir), progress=progress)
     value: dict[str, Any] = to_wire(result)
