@@ -53,8 +53,17 @@ def _backend(tags_are_tokens: bool) -> str:
     return str(tokenizer.to_str())
 
 
-def qwen_tokenizer(template_name: str | None = None, *, tags_are_tokens: bool = True, text: str | None = None) -> Any:
-    """Byte-level BPE of 266 pieces, three special tokens and, as Qwen has it, six tags as ordinary added tokens."""
+def qwen_tokenizer(
+    template_name: str | None = None,
+    *,
+    tags_are_tokens: bool = True,
+    text: str | None = None,
+    pieces: tuple[str, ...] = (),
+) -> Any:
+    """Byte-level BPE of 266 pieces, three special tokens and, as Qwen has it, six tags as ordinary added tokens.
+
+    ``pieces``: further texts that become one token each.
+    """
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(_backend(tags_are_tokens)),
         eos_token="<|im_end|>",
@@ -62,6 +71,8 @@ def qwen_tokenizer(template_name: str | None = None, *, tags_are_tokens: bool = 
         extra_special_tokens=["<|im_start|>"],
         clean_up_tokenization_spaces=False,
     )
+    if pieces:
+        tokenizer.add_tokens([AddedToken(piece, special=False, normalized=False) for piece in pieces])
     tokenizer.chat_template = text if text is not None else template(template_name or "qwen3_instruct_2507")
     return tokenizer
 
