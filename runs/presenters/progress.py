@@ -53,9 +53,10 @@ def describe_job(job: Job | None) -> str:
         "close_execution": _("closing the execution"),
     }.get(job.kind, job.kind)
     parts = [str(word)]
-    if "done" in progress and "total" in progress:
-        parts.append(_("%(done)s of %(total)s") % progress)
-    detail = progress.get("what") or progress.get("doing") or progress.get("stage")
+    done = progress.get("finished", progress.get("done"))
+    if done is not None and progress.get("total") is not None:
+        parts.append(_("%(done)s of %(total)s") % {"done": done, "total": progress["total"]})
+    detail = progress.get("what") or (progress.get("stage") if progress.get("stage") != "rollout" else None)
     if detail:
         parts.append(str(detail))
     return ", ".join(parts)

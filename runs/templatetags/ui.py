@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import Any
@@ -181,3 +182,16 @@ def theme(context: template.Context) -> str:
     request = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request is not None else ""
     return chosen if chosen in THEMES else ""
+
+
+@register.filter
+def plus(value: float, other: float) -> float:
+    """Sum of two numbers, fractions included."""
+    return round(float(value) + float(other), 2)
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """JSON on one line, or indented where it is long."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) <= 56 else json.dumps(value, ensure_ascii=False, indent=2)

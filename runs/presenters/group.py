@@ -1,0 +1,55 @@
+"""One group: slots as columns, aligned by turn; rewards, advantages, failure schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from runs.models import Group, Trajectory, TrajectoryCredit
+from runs.presenters.states import state_view
+from runs.presenters.trajectory import RewardView, TurnView, reward_view, turn_views
+
+BAR = 200.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """One slot. ``ticks``: the failure schedule by logical call ordinal."""
+
+    row: Trajectory
+    reward: RewardView
+    credit: TrajectoryCredit | None
+    turns: list[TurnView]
+    ticks: list[dict[str, Any]]
+
+
+def columns(group: Group) -> list[Column]:
+    """Slots in order. Needs trajectories with turns, calls, Observations and components prefetched."""
+    rows = sorted(group.trajectories.all(), key=lambda row: row.slot)
+    credits = {c.trajectory_id: c for c in TrajectoryCredit.objects.filter(trajectory__in=rows)}
+    return [
+        Column(row, reward_view(row, BAR), credits.get(row.pk), turn_views(row, credits.get(row.pk)), list(row.injections))
+        for row in rows
+    ]
+
+
+def aligned(found: list[Column]) -> list[tuple[int, list[TurnView | None]]]:
+    """Rows by decision: one cell per slot, None where that slot had ended."""
+    depth = max((len(column.turns) for column in found), default=0)
+    return [(d, [column.turns[d] if d < len(column.turns) else None for column in found]) for d in range(depth)]
+
+
+def headline(group: Group, found: list[Column]) -> str:
+    """The sentence that opens the page."""
+    if not group.eligible:
+        return _("Rejected as a whole: %(reason)s. A group never shrinks, and nothing is filled in.") % {"reason": group.ineligible_reason or ""}
+    successes = sum(bool(column.row.success) for column in found)
+    parts = {"n": successes, "of": len(found), "fatal": sum(column.row.fatal_confirmed is not None for column in found)}
+    if group.purpose == "evaluate":
+        return _("Evaluation cell: %(n)d of %(of)d repeats succeed, %(fatal)d met a Fatal; it trains nothing.") % parts
+    if group.signal == "signal":
+        return _("%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, so the group trains.") % parts
+    word = state_view("signal", group.signal or "").word
+    return _("%(n)d of %(of)d slots succeed; %(word)s, so the optimizer skips it.") % {**parts, "word": word}

@@ -1,0 +1,41 @@
+"""Strict pairs: what differs between two arms, and which run is a run's counterpart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runs.models import Run
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How a run differs from its counterpart of the same seed; ``other`` None where that run does not exist."""
+
+    other_arm: str
+    other: Run | None
+    different: list[tuple[str, Any, Any]]
+    equal: int
+
+    @property
+    def total(self) -> int:
+        """Fields compared."""
+        return self.equal + len(self.different)
+
+
+def oriented(pair: dict[str, Any], arm: str) -> list[tuple[str, Any, Any]]:
+    """Different fields as (path, value of ``arm``, value of the other arm)."""
+    flip = pair["arms"][0] != arm
+    return [(path, b, a) if flip else (path, a, b) for path, a, b in pair["different"]]
+
+
+def treatment_of(run: Run) -> Treatment | None:
+    """The run's strict pair, from the frozen comparison; None where its arm is in no pair."""
+    if run.plan_version is None or run.arm is None:
+        return None
+    pair = next((p for p in run.plan_version.strict_pairs if run.arm.key in p["arms"]), None)
+    if pair is None:
+        return None
+    other_arm = pair["arms"][1] if pair["arms"][0] == run.arm.key else pair["arms"][0]
+    other = Run.objects.filter(plan_version=run.plan_version, arm__key=other_arm, seed=run.seed).first()
+    return Treatment(other_arm, other, oriented(pair, run.arm.key), len(pair["equal"]))

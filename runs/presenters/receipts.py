@@ -1,0 +1,91 @@
+"""Receipt chains: their heads, one entry, and a check of a whole chain from its stored bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from runs.actions.receipts import genesis
+from runs.models import Group, Job, PlanVersion, Receipt, Run, StreamHead, Trajectory
+from workbench.contracts.canonical import parse_canonical, sha256_hex
+from workbench.contracts.errors import CanonicalError
+
+
+@dataclass(frozen=True)
+class ChainCheck:
+    """Result of walking one stream. ``broken_at`` None: every step holds, up to the head."""
+
+    stream: str
+    checked: int
+    broken_at: int | None
+    problem: str
+    at: datetime
+
+    @property
+    def holds(self) -> bool:
+        """Whether the chain is intact."""
+        return self.broken_at is None
+
+
+def _fault(receipt: Receipt, seq: int, prev: str) -> str:
+    """The first thing wrong with an entry, or an empty string."""
+    data = bytes(receipt.bytes)
+    found = sha256_hex(data)
+    if receipt.seq != seq:
+        return _("seq: got %(got)d, expected %(want)d: an entry is missing") % {"got": receipt.seq, "want": seq}
+    if found != receipt.sha256:
+        return _("sha256: the bytes hash to %(got)s, expected %(want)s") % {"got": found, "want": receipt.sha256}
+    if receipt.prev != prev:
+        return _("prev: got %(got)s, expected %(want)s") % {"got": receipt.prev, "want": prev}
+    try:
+        body = parse_canonical(data)
+    except CanonicalError as error:
+        return str(error)
+    named = {"stream": receipt.stream, "seq": receipt.seq, "prev": receipt.prev, "kind": receipt.kind}
+    for name, value in named.items():
+        if body.get(name) != value:
+            return _("%(name)s: the row has %(got)s, the bytes %(want)s") % {"name": name, "got": value, "want": body.get(name)}
+    return ""
+
+
+def check_chain(stream: str) -> ChainCheck:
+    """Walk a stream from its genesis to its head; stop at the first broken step. Reads in chunks."""
+    prev, seq, now = genesis(stream), 0, timezone.now()
+    for receipt in Receipt.objects.filter(stream=stream).order_by("seq").iterator(chunk_size=500):
+        seq += 1
+        problem = _fault(receipt, seq, prev)
+        if problem:
+            return ChainCheck(stream, seq, seq, problem, now)
+        prev = receipt.sha256
+    head = StreamHead.objects.filter(stream=stream).first()
+    if head is not None and (head.seq, head.sha256) != (seq, prev):
+        problem = _("head: it names entry %(got)d, the last stored entry is %(want)d: the tail is cut") % {"got": head.seq, "want": seq}
+        return ChainCheck(stream, seq, max(seq, 1), problem, now)
+    return ChainCheck(stream, seq, None, "", now)
+
+
+def pretty(receipt: Receipt) -> str:
+    """The entry's bytes as indented text for reading; the bytes themselves stand beside it."""
+    return json.dumps(json.loads(bytes(receipt.bytes)), indent=2, ensure_ascii=False)
+
+
+def subject_link(receipt: Receipt) -> tuple[str, str] | None:
+    """Where the subject of a receipt opens: (name, address)."""
+    uid = receipt.subject_uid
+    if uid is None:
+        return None
+    models: list[tuple[Any, str]] = [(Run, "runs:run"), (Group, "runs:group"), (Trajectory, "runs:trajectory"), (Job, "runs:job")]
+    for model, name in models:
+        row = model.objects.filter(uid=uid).first()
+        if row is not None:
+            return str(row), reverse(name, args=[uid])
+    version = PlanVersion.objects.filter(uid=uid).select_related("plan__study").first()
+    if version is not None:
+        return str(version.plan), reverse("runs:plan", args=[version.plan.study.slug, version.plan.slug])
+    return None

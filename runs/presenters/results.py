@@ -1,0 +1,224 @@
+"""Results of a plan: outcomes by condition as n of N, paired tasks, stored intervals, what may be said."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from runs.models import Document, EvaluationItem, Execution, PlanVersion
+from runs.presenters.evaluation import CellView, cells_of, planned_items
+from workbench.contracts.canonical import decode_float, parse_canonical
+
+PARENT = "parent"
+SENTENCES: dict[str, Any] = {
+    "pending": lazy("Nothing yet: not measured."),
+    "improvement": lazy("An improvement on this frozen sample, in the registered direction."),
+    "equivalence": lazy("Equivalent within the registered region, on this frozen sample."),
+    "non_inferiority": lazy("Not inferior by more than the registered margin, on this frozen sample."),
+    "not_distinguished": lazy("Not distinguished from seed noise. This asserts no equivalence."),
+    "observed_on_this_frozen_sample": lazy("The counts, as observed on this frozen sample."),
+    "no_regression_observed": lazy("No seed ran against the registered direction."),
+    "no_effect": lazy("That there is no effect."),
+    "holds_over_training_seeds": lazy("That it holds over training seeds."),
+    "holds_beyond_these_tasks": lazy("That it holds beyond these tasks."),
+    "general_ability": lazy("Anything about general ability."),
+    "production_robustness": lazy("Anything about robustness in production."),
+    "safety": lazy("Anything about safety."),
+}
+VERDICTS: dict[str, Any] = {
+    "improvement": lazy("improvement"), "equivalence": lazy("equivalence"), "non_inferiority": lazy("non-inferiority"),
+    "not_distinguished": lazy("not distinguished"), "observed_on_this_frozen_sample": lazy("observed on this frozen sample"),
+    "pending": lazy("pending"),
+}  # fmt: skip
+METRICS: list[tuple[str, Any]] = [("reward", lazy("reward")), ("success", lazy("success")), ("recovery_all", lazy("recovery"))]
+DOT_WIDTH, ROW = 420.0, 16.0
+
+
+@dataclass(frozen=True)
+class ArmColumn:
+    """One column of the outcome tables: an arm's final policies, or the parent."""
+
+    key: str
+    title: Any
+    seeds: list[str]
+    planned_seeds: int
+    cells: dict[tuple[str, str], CellView]
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One paired task: per-arm means over seeds and repeats. ``x`` in drawing units; ``y`` of its line."""
+
+    task: str
+    left: float
+    right: float
+    x1: float
+    x2: float
+    y: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class PairedDots:
+    """Paired tasks of one condition, split and metric, with the stored contrast where there is one."""
+
+    condition: str
+    split: str
+    metric: str
+    word: Any
+    rows: list[TaskRow]
+    better: int
+    worse: int
+    tied: int
+    contrast: dict[str, Any] | None
+    height: float
+
+
+@dataclass(frozen=True)
+class EndpointView:
+    """A pre-registered endpoint with its verdict; pending where no aggregate is stored."""
+
+    endpoint: dict[str, Any]
+    arms: list[str]
+    verdict: str
+    word: Any
+    reason: str | None
+    contrast: dict[str, Any] | None
+    may: list[Any] = field(default_factory=list)
+    may_not: list[Any] = field(default_factory=list)
+    opposite: bool | None = None
+
+
+def stored_aggregate(execution: Execution | None) -> tuple[dict[str, Any] | None, Document | None]:
+    """The aggregate that closing stored, parsed, with its document; (None, None) before that."""
+    if execution is None:
+        return None, None
+    document = Document.objects.filter(kind="aggregate", subject_uid=execution.uid).first()
+    return (parse_canonical(bytes(document.bytes)), document) if document else (None, None)
+
+
+def arm_columns(version: PlanVersion) -> list[ArmColumn]:
+    """The parent and every arm, each over all its seeds' evaluated checkpoints. One query per column."""
+    planned, items = planned_items(version), EvaluationItem.objects.filter(plan_version=version)
+    seeds: dict[str, set[str]] = {}
+    for key, seed in items.filter(run__isnull=False).values_list("run__arm__key", "run__seed").distinct():
+        seeds.setdefault(key, set()).add(seed)
+    columns = [ArmColumn(PARENT, lazy("parent"), [], 0, _by_place(cells_of(items.filter(run__isnull=True), planned)))]
+    for arm in version.arms.order_by("position"):
+        scaled = {place: n * max(1, len(arm.seeds)) for place, n in planned.items()}
+        cells = cells_of(items.filter(run__arm=arm), scaled)
+        columns.append(ArmColumn(arm.key, {"en": arm.title_en, "zh": arm.title_zh}, sorted(seeds.get(arm.key, ())), len(arm.seeds), _by_place(cells)))
+    return columns
+
+
+def _by_place(cells: list[CellView]) -> dict[tuple[str, str], CellView]:
+    return {(cell.condition, cell.split): cell for cell in cells}
+
+
+def _value(metric: str, row: dict[str, Any]) -> float | None:
+    if row["trajectory__status"] != "valid":
+        return None
+    raw = row["trajectory__reward_total"] if metric == "reward" else row["trajectory__success"] if metric == "success" else bool(row["trajectory__recovered"])
+    return None if raw is None else float(raw)
+
+
+def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str, Any] | None) -> list[PairedDots]:
+    """Paired tasks of two arms for every condition, split and metric; pairs match on seed, task and repeat."""
+    rows = list(
+        EvaluationItem.objects.filter(plan_version=version, run__arm__key__in=arms)
+        .values("condition", "split", "repeat", "task__key", "run__arm__key", "run__seed", "trajectory__status", "trajectory__reward_total", "trajectory__success", "trajectory__recovered")
+    )  # fmt: skip
+    places = sorted({(row["condition"], row["split"]) for row in rows})
+    found = []
+    for place in places:
+        here = [row for row in rows if (row["condition"], row["split"]) == place]
+        for metric, word in METRICS:
+            if metric == "recovery_all" and place[0] != "stress":
+                continue
+            tasks = _paired_tasks(here, arms, metric)
+            if tasks:
+                found.append(_dots(place, metric, word, tasks, _contrast(aggregate, arms, place, metric)))
+    return found
+
+
+def _paired_tasks(rows: Iterable[dict[str, Any]], arms: tuple[str, str], metric: str) -> dict[str, list[tuple[float, float]]]:
+    slots: dict[tuple[str, str, int], dict[str, float]] = {}
+    for row in rows:
+        value = _value(metric, row)
+        if value is not None:
+            slots.setdefault((row["task__key"], row["run__seed"], row["repeat"]), {})[row["run__arm__key"]] = value
+    tasks: dict[str, list[tuple[float, float]]] = {}
+    for (task, _seed, _repeat), sides in sorted(slots.items()):
+        if len(sides) == 2:
+            tasks.setdefault(task, []).append((sides[arms[0]], sides[arms[1]]))
+    return tasks
+
+
+def _dots(place: tuple[str, str], metric: str, word: Any, tasks: dict[str, list[tuple[float, float]]], contrast: dict[str, Any] | None) -> PairedDots:
+    means = [(task, statistics.fmean(a for a, _ in pairs), statistics.fmean(b for _, b in pairs), len(pairs)) for task, pairs in tasks.items()]
+    means.sort(key=lambda item: (item[2] - item[1], item[0]), reverse=True)
+    rows = [
+        TaskRow(task, a, b, round(a * DOT_WIDTH, 1), round(b * DOT_WIDTH, 1), round(ROW * (i + 0.5), 1), n)
+        for i, (task, a, b, n) in enumerate(means)
+    ]
+    better, worse = sum(r.right > r.left for r in rows), sum(r.right < r.left for r in rows)
+    return PairedDots(*place, metric, word, rows, better, worse, len(rows) - better - worse, contrast, ROW * len(rows))
+
+
+def _contrast(aggregate: dict[str, Any] | None, arms: tuple[str, str], place: tuple[str, str], metric: str) -> dict[str, Any] | None:
+    if aggregate is None:
+        return None
+    for item in aggregate["comparisons"]["strict_pairs"]:
+        if tuple(item["arms"]) == arms and item["metric"] == metric and (item["condition"], item["split"]) == place:
+            return _plain(item["over_seeds"])
+    return None
+
+
+def _plain(over: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Numbers of ``over_seeds`` that a template can format."""
+    if over is None:
+        return None
+    interval, spread = over["interval"], over["spread"]
+    return {
+        "difference": decode_float(over["task_difference"]["value"]), "low": decode_float(interval["low"]), "high": decode_float(interval["high"]),
+        "level": interval["level"], "tasks": interval["tasks"], "note": interval["note"], "seeds": over["seeds"]["numerator"],
+        "sd": decode_float(spread.get("sd")) if isinstance(spread, dict) else None, "distinguished": over["distinguished"],
+    }  # fmt: skip
+
+
+def endpoint_views(document: dict[str, Any], aggregate: dict[str, Any] | None) -> list[EndpointView]:
+    """Every registered endpoint; before closure each is pending, with what fills it."""
+    if aggregate is None:
+        why = _("the aggregate is computed when the execution closes")
+        return [
+            EndpointView(e, e["compare"]["arms"], "pending", VERDICTS["pending"], why, None, [SENTENCES["pending"]], [v for k, v in SENTENCES.items() if k != "pending"])
+            for e in document["endpoints"]
+        ]
+    found = []
+    for item in aggregate["endpoints"]:
+        for result in item["results"]:
+            contrast = _plain(result["contrast"]["over_seeds"]) if result["contrast"] else None
+            found.append(
+                EndpointView(
+                    item["endpoint"], result["arms"], result["verdict"], VERDICTS.get(result["verdict"], result["verdict"]), result["reason"], contrast,
+                    [SENTENCES.get(name, name) for name in result["may_say"]], [SENTENCES.get(name, name) for name in result["may_not_say"]], result["opposite_direction"],
+                )  # fmt: skip
+            )
+    return found
+
+
+def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
+    """The sentence that opens the page: never stronger than the stored verdicts."""
+    settled = [e for e in endpoints if e.verdict != "pending"]
+    evaluated = sum(bool(column.seeds) for column in columns)
+    if not settled:
+        if evaluated:
+            return _("Pending: %(n)d of %(of)d arms have evaluation items; no comparison is stored yet.") % {"n": evaluated, "of": len(columns) - 1}
+        return _("Pending: no arm has been evaluated yet.")
+    parts = [f"{e.endpoint['id']} ({' − '.join(reversed(e.arms))}): {e.word}" for e in settled[:2]]
+    return "; ".join(parts) + "."

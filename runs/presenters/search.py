@@ -1,0 +1,97 @@
+"""What the search finds. A prefix of at least four hexadecimal digits is looked up as a hash and as a uid."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model, Q, QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from runs.models import Checkpoint, Group, Job, Plan, PlanVersion, Receipt, Run, Task, Trajectory, Turn
+
+LIMIT = 10
+_HEX = re.compile(r"^[0-9a-f-]{4,64}$")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result: of what kind, its name, the full id or hash that matched, where it opens."""
+
+    kind: Any
+    name: str
+    identity: str
+    url: str
+
+
+def _uid_range(prefix: str) -> Q | None:
+    """Uids that begin with a prefix, as a range that the index serves."""
+    digits = prefix.replace("-", "")
+    if not 4 <= len(digits) <= 32:
+        return None
+    return Q(uid__gte=uuid.UUID(digits.ljust(32, "0")), uid__lte=uuid.UUID(digits.ljust(32, "f")))
+
+
+def find(query: str) -> list[Hit]:
+    """At most ``LIMIT`` hits of each kind."""
+    if len(query) < 2:
+        return []
+    found = _by_name(query)
+    prefix = query.lower()
+    if _HEX.match(prefix):
+        found += _by_uid(prefix) + _by_hash(prefix)
+    return found
+
+
+def _by_name(query: str) -> list[Hit]:
+    hits = [Hit(_("run"), r.name, str(r.uid), reverse("runs:run", args=[r.uid])) for r in Run.objects.filter(name__icontains=query)[:LIMIT]]
+    hits += [
+        Hit(_("plan"), p.slug, str(p.uid), reverse("runs:plan", args=[p.study.slug, p.slug]))
+        for p in Plan.objects.filter(Q(slug__icontains=query) | Q(study__slug__icontains=query)).select_related("study")[:LIMIT]
+    ]
+    for task in Task.objects.filter(Q(key__icontains=query) | Q(prompt__icontains=query))[:LIMIT]:
+        group = Group.objects.filter(task=task).order_by("-pk").first()
+        if group is not None:
+            hits.append(Hit(_("task, newest group"), f"{task.key} ({task.split})", task.task_sha256, reverse("runs:group", args=[group.uid])))
+    return hits
+
+
+def _by_uid(prefix: str) -> list[Hit]:
+    where = _uid_range(prefix)
+    if where is None:
+        return []
+    hits: list[Hit] = []
+    models: list[tuple[Any, type[Model], str]] = [
+        (_("run"), Run, "runs:run"), (_("group"), Group, "runs:group"),
+        (_("trajectory"), Trajectory, "runs:trajectory"), (_("job"), Job, "runs:job"),
+    ]  # fmt: skip
+    for kind, model, name in models:
+        rows: QuerySet[Any] = model._default_manager.filter(where)[:LIMIT]
+        hits += [Hit(kind, str(row), str(row.uid), reverse(name, args=[row.uid])) for row in rows]
+    return hits
+
+
+def _by_hash(prefix: str) -> list[Hit]:
+    if "-" in prefix:
+        return []
+    hits = [Hit(_("receipt"), r.kind, r.sha256, reverse("runs:receipt", args=[r.sha256])) for r in Receipt.objects.filter(sha256__startswith=prefix)[:LIMIT]]
+    hits += [
+        Hit(_("plan"), v.plan.slug, v.sha256, reverse("runs:plan", args=[v.plan.study.slug, v.plan.slug]))
+        for v in PlanVersion.objects.filter(sha256__startswith=prefix).select_related("plan__study")[:LIMIT]
+    ]
+    hits += [
+        Hit(_("capture"), f"d{t.decision}", t.capture_sha256 or "", reverse("runs:trajectory", args=[t.trajectory.uid]) + f"#d{t.decision}")
+        for t in Turn.objects.filter(capture_sha256__startswith=prefix).select_related("trajectory")[:LIMIT]
+    ]
+    hits += [
+        Hit(_("checkpoint"), f"v{c.policy_version}", c.sha256, reverse("runs:run", args=[c.run.uid]) if c.run else reverse("runs:checkpoints"))
+        for c in Checkpoint.objects.filter(sha256__startswith=prefix).select_related("run")[:LIMIT]
+    ]
+    hits += [
+        Hit(_("group record"), str(g.ordinal), g.record_sha256, reverse("runs:group", args=[g.uid]))
+        for g in Group.objects.filter(record_sha256__startswith=prefix)[:LIMIT]
+    ]
+    return hits

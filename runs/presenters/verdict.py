@@ -1,0 +1,147 @@
+"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/1``.
+
+Rules, in order:
+
+1. A run that has not trained says its state and reason, and nothing about learning.
+2. ``stable``: every stored loss and gradient norm is finite, the last clip share (low and high) is at
+   most 0.2, and no gradient norm exceeds 10 times the median of at least five steps. Else ``unstable``,
+   with the first rule that failed.
+3. Share of eligible groups without signal, as n of N.
+4. Entropy: mean of the last quarter of steps against the first quarter, at least four steps.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from runs.models import Group, Run, UpdateStep
+from runs.templatetags.ui import percent, signed
+
+RULE_SET = "run-verdict/1"
+MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``sentence`` is safe markup with its figures marked; ``basis`` says from what; ``rules`` how it is made."""
+
+    sentence: SafeString
+    basis: str
+    rules: list[str]
+    rule_set: str = RULE_SET
+
+
+def figure(text: Any, title: Any) -> SafeString:
+    """A figure inside a sentence, with its numerator, denominator or source on hover."""
+    return format_html('<span class="fig" title="{}">{}</span>', title, text)
+
+
+def join_clauses(clauses: list[SafeString]) -> SafeString:
+    """One sentence from one to three clauses, in the reader's language."""
+    shapes = {1: _("{0}."), 2: _("{0}; {1}."), 3: _("{0}; {1}, and {2}.")}
+    return format_html(shapes[min(len(clauses), 3)], *clauses[:3])
+
+
+def _state_sentence(run: Run) -> SafeString | None:
+    head = run.head
+    fixed = {
+        "pending": _("Not started yet. Nothing can be said about this arm at this seed."),
+        "refused": _("Never run: its gate was not met, which proves nothing about the arm either way."),
+    }
+    if head.state in fixed:
+        return format_html("{}", fixed[head.state])
+    if head.state == "partial_invalid":
+        return format_html("{}", _("Broken by an error. What it committed is kept and never merged with another run."))
+    return None
+
+
+def _lead(state: str, stable: bool) -> str:
+    words = {
+        ("running", True): _("Stable so far"), ("running", False): _("Running, but not stable"),
+        ("paused", True): _("Paused, stable until then"), ("paused", False): _("Paused, and not stable before that"),
+        ("completed", True): _("Completed and stable throughout"), ("completed", False): _("Completed, but not stable throughout"),
+        ("stopped", True): _("Stopped by a gate"), ("stopped", False): _("Stopped by a gate, and not stable before that"),
+        ("interrupted", True): _("Interrupted; it waits for a recovery plan"),
+        ("interrupted", False): _("Interrupted, and not stable before that"),
+        ("cancelled", True): _("Cancelled"), ("cancelled", False): _("Cancelled, and not stable before that"),
+    }  # fmt: skip
+    return words.get((state, stable), state)
+
+
+def stability(steps: list[dict[str, Any]]) -> tuple[bool, str]:
+    """Whether rule 2 holds, and the measured reason. ``steps``: loss, grad_norm, clip shares, nonfinite, by step."""
+    bad = next((s for s in steps if s["nonfinite"] or s["loss"] is None or s["grad_norm"] is None), None)
+    if bad is not None:
+        return False, _("step %(step)d holds a non-finite value") % {"step": bad["step"]}
+    clip = (steps[-1]["clip_low_share"] or 0.0) + (steps[-1]["clip_high_share"] or 0.0) if steps else 0.0
+    if clip > MAX_CLIP_SHARE:
+        return False, _("the last clip share is %(share)s") % {"share": percent(clip)}
+    norms = [s["grad_norm"] for s in steps]
+    if len(norms) >= 5:
+        median = statistics.median(norms)
+        spike = next((s for s in steps if s["grad_norm"] > SPIKE_FACTOR * median), None)
+        if spike is not None:
+            return False, _("the gradient norm of step %(step)d is more than ten times the median") % {"step": spike["step"]}
+    return True, _("%(n)d of %(n)d steps are finite") % {"n": len(steps)}
+
+
+def entropy_change(steps: list[dict[str, Any]]) -> tuple[float, float] | None:
+    """Mean entropy of the first and of the last quarter of the steps, in nats; None below four steps."""
+    values = [s["entropy"] for s in steps if s["entropy"] is not None]
+    if len(values) < MIN_STEPS:
+        return None
+    quarter = max(1, len(values) // 4)
+    return statistics.fmean(values[:quarter]), statistics.fmean(values[-quarter:])
+
+
+def build_verdict(run: Run) -> Verdict:
+    """The opening sentence of a run. Needs ``head`` loaded."""
+    groups = Group.objects.filter(run=run, purpose="train").aggregate(
+        total=Count("pk"), eligible=Count("pk", filter=Q(eligible=True)),
+        silent=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
+    )  # fmt: skip
+    steps = list(
+        UpdateStep.objects.filter(update__run=run).order_by("step")
+        .values("step", "loss", "grad_norm", "clip_low_share", "clip_high_share", "entropy", "nonfinite")
+    )  # fmt: skip
+    stable, reason = stability(steps)
+    rules = [
+        _("State of the run: %(state)s.") % {"state": run.head.state},
+        _("Stable means: every loss and gradient norm is finite, the last clip share is at most 20 %%, and no gradient norm exceeds ten times the median. Here: %(reason)s.") % {"reason": reason},
+        _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.") % {"n": groups["silent"], "of": groups["eligible"]},
+        _("Entropy: mean of the last quarter of the steps against the first quarter, at least four steps; %(n)d steps.") % {"n": len(steps)},
+        _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
+    ]  # fmt: skip
+    basis = _("Computed from %(groups)d groups and %(steps)d optimizer steps by rule set %(rule)s.") % {
+        "groups": groups["total"], "steps": len(steps), "rule": RULE_SET,
+    }  # fmt: skip
+    fixed = _state_sentence(run)
+    if fixed is not None:
+        return Verdict(fixed, basis, rules)
+    if not groups["total"]:
+        return Verdict(format_html("{}", _("Started; no group has been stored yet.")), basis, rules)
+    clauses = [figure(_lead(run.head.state, stable), reason)]
+    if groups["eligible"]:
+        share = percent(groups["silent"] / groups["eligible"])
+        title = _("%(n)d of %(of)d eligible groups") % {"n": groups["silent"], "of": groups["eligible"]}
+        clauses.append(format_html(_("{0} of eligible groups carried no signal"), figure(share, title)))
+    change = entropy_change(steps)
+    if change is not None and change[0] > 0:
+        clauses.append(_entropy_clause(*change))
+    return Verdict(join_clauses(clauses), basis, rules)
+
+
+def _entropy_clause(first: float, last: float) -> SafeString:
+    relative = (last - first) / first
+    shown = figure(percent(abs(relative)), f"{first:.3f} → {last:.3f} nats ({signed(last - first)})")
+    if abs(relative) < 0.005:
+        return format_html(_("token entropy is unchanged since the first steps"))
+    shape = _("token entropy has fallen {0} since the first steps") if relative < 0 else _("token entropy has risen {0} since the first steps")
+    return format_html(shape, shown)

@@ -1,0 +1,70 @@
+"""Receipt chains, one entry, and verifying again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+
+from runs.models import Anchor, Receipt, StreamHead
+from runs.presenters.frame import Crumb
+from runs.presenters.receipts import check_chain, pretty, subject_link
+from runs.views.base import paginate, render_page
+
+CHECKED_AT_ONCE = 200
+
+
+def _page(request: HttpRequest, stream: str, **context: Any) -> HttpResponse:
+    heads = StreamHead.objects.filter(seq__gt=0).order_by("stream")
+    rows = Receipt.objects.select_related("actor").defer("bytes").order_by("-at", "-pk")
+    crumbs = [Crumb(_("Receipts"), reverse("runs:receipts"))]
+    if stream:
+        rows = rows.filter(stream=stream).order_by("-seq")
+        crumbs.append(Crumb(stream))
+    return render_page(
+        request, "runs/receipts.html", section="receipts", title=_("Receipts"), crumbs=crumbs, stream=stream,
+        head=heads.filter(stream=stream).first(), heads=paginate(request, heads, 25) if not stream else None,
+        listing=paginate(request, rows, 40), anchor=Anchor.objects.order_by("-seq").first(), **context,
+    )  # fmt: skip
+
+
+@require_safe
+def receipts(request: HttpRequest) -> HttpResponse:
+    """All chains with their heads, or the chain that ``?stream=`` names."""
+    stream = request.GET.get("stream", "")
+    if stream:
+        get_object_or_404(StreamHead, stream=stream)
+    return _page(request, stream)
+
+
+@require_POST
+@login_required
+def verify(request: HttpRequest) -> HttpResponse:
+    """Walk one chain, or all of them, and show the first broken step of each. Changes nothing."""
+    stream = request.POST.get("stream", "")
+    if stream:
+        get_object_or_404(StreamHead, stream=stream)
+    streams = [stream] if stream else list(StreamHead.objects.filter(seq__gt=0).order_by("stream").values_list("stream", flat=True)[:CHECKED_AT_ONCE])
+    checks = [check_chain(name) for name in streams]
+    return _page(request, stream, checks=checks, broken=[c for c in checks if not c.holds], checked=sum(c.checked for c in checks))
+
+
+@require_safe
+def receipt(request: HttpRequest, sha256: str) -> HttpResponse:
+    """One entry with its canonical bytes."""
+    found = get_object_or_404(Receipt.objects.select_related("actor"), sha256=sha256)
+    around = Receipt.objects.filter(stream=found.stream).defer("bytes")
+    crumbs = [
+        Crumb(_("Receipts"), reverse("runs:receipts")),
+        Crumb(found.stream, f"{reverse('runs:receipts')}?stream={found.stream}"), Crumb(f"#{found.seq}"),
+    ]  # fmt: skip
+    return render_page(
+        request, "runs/receipt.html", section="receipts", title=f"{found.kind} #{found.seq}", crumbs=crumbs, receipt=found,
+        text=bytes(found.bytes).decode(), readable=pretty(found), subject=subject_link(found),
+        previous=around.filter(seq=found.seq - 1).first(), next=around.filter(seq=found.seq + 1).first(),
+    )  # fmt: skip

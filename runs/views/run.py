@@ -1,0 +1,68 @@
+"""One run: verdict, progress, funnel, charts, groups, updates, evaluation, receipts."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from runs.models import Job, Receipt, Run, UpdateBatch
+from runs.presenters.evaluation import run_cells
+from runs.presenters.funnel import build_funnel
+from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
+from runs.presenters.pairs import treatment_of
+from runs.presenters.progress import run_config, run_progress
+from runs.presenters.series import chart_views
+from runs.presenters.stepbar import build_step_bar
+from runs.presenters.verdict import build_verdict
+from runs.views.base import paginate, render_page, run_crumbs
+
+GROUPS_A_PAGE = 16
+RUN_RELATIONS = ("head__checkpoint", "arm", "plan_version__plan__study", "parent_checkpoint", "execution")
+
+
+def load_run(uid: UUID) -> Run:
+    """The run with everything that its page names."""
+    return get_object_or_404(Run.objects.select_related(*RUN_RELATIONS), uid=uid)
+
+
+def _moving(run: Run) -> dict[str, Any]:
+    job = Job.objects.filter(run=run, state="leased").order_by("-heartbeat_at").first()
+    return {
+        "run": run, "head": run.head, "job": job, "progress": run_progress(run, job), "verdict": build_verdict(run),
+        "live": run.head.state in ("running", "pending"),
+    }  # fmt: skip
+
+
+@require_safe
+def run(request: HttpRequest, uid: UUID) -> HttpResponse:
+    """The whole page."""
+    found = load_run(uid)
+    choice = request.GET.get("groups", "all")
+    choice = choice if choice in FILTERS else "all"
+    listing = paginate(request, with_slots(filtered_groups(found, choice)), GROUPS_A_PAGE)
+    config = run_config(found)
+    moving = _moving(found)
+    updates = list(
+        UpdateBatch.objects.filter(run=found).select_related("checkpoint_after").prefetch_related("steps", "credits")
+        .order_by("-batch")[:12]
+    )  # fmt: skip
+    crumbs = run_crumbs(found)
+    return render_page(
+        request, "runs/run.html", section="runs", title=found.name, crumbs=crumbs,
+        study=found.plan_version.plan.study if found.plan_version else None,
+        funnel=build_funnel(found), bar=build_step_bar(found, moving["progress"].total if found.head.phase == "train" else 0),
+        listing=listing, rows=group_rows(list(listing)), choice=choice, filters=FILTERS, config=config,
+        treatment=treatment_of(found), charts=chart_views(found), updates=updates, cells=run_cells(found),
+        receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),
+        transitions=list(found.transitions.select_related("actor").order_by("at", "pk")), **moving,
+    )  # fmt: skip
+
+
+@require_safe
+def live(request: HttpRequest, uid: UUID) -> HttpResponse:
+    """The part that moves while the run goes on: verdict, state, progress."""
+    return render(request, "runs/parts/run_live.html", _moving(load_run(uid)))
