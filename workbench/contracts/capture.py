@@ -47,7 +47,10 @@ _HEADER_TYPES: dict[str, tuple[type, ...]] = {
 def pack_array(values: Any, kind: str) -> bytes:
     """Raw little-endian bytes of a flat sequence; ``kind`` is i4, u1, f4 or f8."""
     typecode, _ = _TYPECODES[kind]
-    packed = values if isinstance(values, array) and values.typecode == typecode else array(typecode, values)
+    try:
+        packed = values if isinstance(values, array) and values.typecode == typecode else array(typecode, values)
+    except (TypeError, OverflowError) as error:
+        raise CaptureError(f"array: {error}, expected values of type {kind}") from error
     if sys.byteorder == "big" and kind != "u1":  # pragma: no cover - no big-endian machine is tested
         packed = array(typecode, packed)
         packed.byteswap()
