@@ -19,12 +19,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import F
+
 from runs.actions.actors import service_actor
 from runs.actions.plans import ensure_study, freeze_plan, plan_body, save_draft
 from runs.actions.record_group import record_group
 from runs.actions.record_metrics import write_points
 from runs.actions.record_update import record_update
 from runs.actions.tasks import store_task_set, task_identity, task_uid
+from runs.actions.transitions import move_execution, move_run
 from runs.models import Actor, Arm, Checkpoint, Execution, Group, PlanVersion, Run, RunHead, Study, TaskSet, UpdateBatch
 from runs.storage import blob_store, reference_blobs
 from workbench.blobs import BlobStore
@@ -116,7 +119,7 @@ def build_world(*, store: BlobStore | None = None, groups: int = 1, updates: int
         save_draft(study, "pair", document, by=actor, at=at), bindings(task_set, parent_adapter), by=actor, at=at
     )
     body = plan_body(version)
-    execution, parent, run = _start(version, body, parent_adapter, at)
+    execution, parent, run = _start(version, body, parent_adapter, actor, at)
     world = World(store, actor, study, version, body, task_set, execution, parent, run)
     for ordinal in range(groups):
         add_group(world, ordinal=ordinal, at=at)
@@ -141,10 +144,12 @@ def bindings(task_set: TaskSet, parent_adapter: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _start(version: PlanVersion, body: dict[str, Any], adapter: str, at: datetime) -> tuple[Execution, Checkpoint, Run]:
+def _start(
+    version: PlanVersion, body: dict[str, Any], adapter: str, actor: Actor, at: datetime
+) -> tuple[Execution, Checkpoint, Run]:
     uid = str(version.uid)
     execution = Execution.objects.create(
-        uid=layout.execution_uid(uid), plan_version=version, state="running", phase="train", updated_at=at
+        uid=layout.execution_uid(uid), plan_version=version, state="pending", phase="train", updated_at=at
     )
     parent = Checkpoint.objects.create(
         uid=layout.parent_checkpoint_uid(uid), sha256=adapter, policy_version=0, kind="parent",
@@ -156,7 +161,9 @@ def _start(version: PlanVersion, body: dict[str, Any], adapter: str, at: datetim
         uid=layout.run_uid(uid, arm.key, "1"), execution=execution, plan_version=version, arm=arm, seed="1",
         name="vanilla-s1", parent_checkpoint=parent, created_at=at,
     )  # fmt: skip
-    RunHead.objects.create(run=run, state="running", phase="train", checkpoint=parent, runtime=RUNTIME, updated_at=at)
+    RunHead.objects.create(run=run, state="pending", phase="train", checkpoint=parent, runtime=RUNTIME, updated_at=at)
+    move_execution(execution, "running", reason="started", actor=actor, at=at)
+    move_run(run, "running", reason="started", actor=actor, at=at)
     return execution, parent, run
 
 
@@ -353,6 +360,12 @@ def add_group(world: World, *, checkpoint: Checkpoint | None = None, at: datetim
         at=at, store=world.store,
     )  # fmt: skip
     world.groups.append(group)
+    if record.purpose == r.TRAIN:
+        rows = list(group.trajectories.all())
+        RunHead.objects.filter(run=world.run).update(
+            trajectories=F("trajectories") + len(rows),
+            generated_tokens=F("generated_tokens") + sum(row.generated_tokens for row in rows),
+        )
     if record.mean is not None:
         point = r.MetricRecord(
             "rollout.reward_mean/1", "train", "train", {"task": record.task_uid}, record.mean, len(record.trajectories),
@@ -418,6 +431,10 @@ def add_update(
     """Record one update over ``groups``."""
     result = update_result(update_of(world, groups, batch=batch, skipped=skipped))
     update = record_update(run=world.run, result=result, at=at, store=world.store)
+    RunHead.objects.filter(run=world.run).update(
+        policy_version=update.checkpoint_after.policy_version, checkpoint=update.checkpoint_after,
+        optimizer_sha256=update.optimizer_after, batch=batch + 1, steps=F("steps") + update.steps.count(),
+    )  # fmt: skip
     world.updates.append(update)
     return update
 
