@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django import DjangoDbBlocker
 
 from tests.runs import databases
+from tests.runs.scripted import lab as lab
 from tests.servers import Postgres
 from workbench.blobs import BlobStore
 from workbench.settings import postgres_database
