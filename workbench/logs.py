@@ -17,7 +17,7 @@ LOG_FILE_BYTES = 8 * 1024 * 1024
 class LineFormatter(logging.Formatter):
     """``2026-01-31T12:00:00Z INFO runs.jobs message``, in UTC."""
 
-    converter = time.gmtime
+    converter = time.gmtime  # type: ignore[assignment]  # the stub knows the version without an argument only
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%SZ")

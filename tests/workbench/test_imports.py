@@ -79,7 +79,7 @@ def test_processes_that_fork_load_no_torch(tmp_path: Path) -> None:
 
 def test_blocking_works(tmp_path: Path) -> None:
     """The method itself: a module that needs Django is caught."""
-    with pytest.raises(AssertionError, match="No module named 'django.core'"):
+    with pytest.raises(AssertionError, match=r"No module named 'django\.core'"):
         import_all(tmp_path, ("workbench.settings",), ("django",))
 
 

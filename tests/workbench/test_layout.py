@@ -116,6 +116,7 @@ def test_celery_takes_json_only() -> None:
     assert tuple(queue.name for queue in app.conf.task_queues) == QUEUES
     assert app.conf.task_acks_late and app.conf.worker_prefetch_multiplier == 1 and app.conf.task_ignore_result
     assert app.conf.broker_transport_options["visibility_timeout"] == 86_400
+    app.loader.import_default_modules()
     assert set(app.tasks) >= {"worker.tasks.run_job", "worker.tasks.reap"}
 
 
