@@ -7,10 +7,9 @@ are carried verbatim: nothing is decoded and tokenised again, and text cannot sm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
 
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from workbench.contracts.canonical import digest, parse_json
@@ -20,66 +19,13 @@ from worker.environments.base import FinishAction, ToolAction, ToolSpec
 
 from .render import ParsedTurn
 from .tokenizer_build import ACTION, ASSISTANT, BEGIN, END, OBSERVATION, PAD, SYSTEM, USER, tokenizer_sha256
+from .toolschema import schema_error
 
 VERSION = "1"
 TEMPLATE = (
     f"{BEGIN}{SYSTEM}INSTRUCTIONS\ntools NAMES{USER}PROMPT{ASSISTANT}THINK{ACTION}JSON{END}{OBSERVATION}TEXT{ASSISTANT}"
 )
 UNREADABLE = "\ufffd"
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
-
-
-def _value_error(schema: dict[str, Any], value: Any, name: str) -> str | None:
-    kind = schema.get("type")
-    if kind is not None and (
-        not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind in ("integer", "number"))
-    ):
-        return f"{name}: got {value!r}, expected {kind}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{name}: got {value!r}, expected one of {schema['enum']}"
-    if isinstance(value, str):
-        if len(value) < schema.get("minLength", 0) or len(value) > schema.get("maxLength", len(value)):
-            return (
-                f"{name}: got {len(value)} characters, expected {schema.get('minLength', 0)}-{schema.get('maxLength')}"
-            )
-        if "pattern" in schema and re.fullmatch(schema["pattern"].removeprefix("^").removesuffix("$"), value) is None:
-            return f"{name}: got {value!r}, expected {schema['pattern']}"
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if value < schema.get("minimum", value) or value > schema.get("maximum", value):
-            return f"{name}: got {value}, expected {schema.get('minimum')} to {schema.get('maximum')}"
-    elif isinstance(value, list) and "items" in schema:
-        for position, item in enumerate(value):
-            if (error := _value_error(schema["items"], item, f"{name}[{position}]")) is not None:
-                return error
-    return None
-
-
-def arguments_error(spec: ToolSpec, arguments: dict[str, Any]) -> str | None:
-    """Why ``arguments`` break the tool's schema; None where they satisfy it.
-
-    Reads type, properties, required, additionalProperties, enum, pattern (whole value), minLength,
-    maxLength, minimum, maximum and items; other keywords of JSON Schema are not read.
-    """
-    properties = spec.parameters.get("properties", {})
-    missing = [name for name in spec.parameters.get("required", ()) if name not in arguments]
-    unknown = sorted(set(arguments) - set(properties))
-    if missing:
-        return f"{spec.name}.{missing[0]}: got nothing, expected a value"
-    if unknown and spec.parameters.get("additionalProperties", True) is False:
-        return f"{spec.name}.{unknown[0]}: got an unknown argument, expected only {sorted(properties)}"
-    for name, value in arguments.items():
-        error = _value_error(properties.get(name, {}), value, f"{spec.name}.{name}")
-        if error is not None:
-            return error
-    return None
 
 
 def parse_action(text: str, tools: Sequence[ToolSpec]) -> tuple[ToolAction | FinishAction | None, str | None]:
@@ -107,7 +53,7 @@ def parse_action(text: str, tools: Sequence[ToolSpec]) -> tuple[ToolAction | Fin
     spec = next((item for item in tools if item.name == name), None)
     if spec is None:
         return None, f"tool: got {name!r}, expected one of {[item.name for item in tools]} or a finish"
-    fault = arguments_error(spec, value)
+    fault = schema_error(value, spec.parameters, spec.name)
     return (None, fault) if fault is not None else (ToolAction(spec.name, value), None)
 
 
@@ -124,6 +70,10 @@ class CompactFormatter:
         if missing:
             raise ValueError(f"tokenizer: got none of {missing}, expected the special tokens of the compact formatter")
         self.tokenizer = tokenizer
+        self._plain = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())  # a copy: the setting stays here
+        self._plain.encode_special_tokens = True
+        self._plain.no_padding()
+        self._plain.no_truncation()
         self.pad_id, self.begin_id = vocabulary[PAD], vocabulary[BEGIN]
         self.system_id, self.user_id = vocabulary[SYSTEM], vocabulary[USER]
         self.assistant_id, self.observation_id = vocabulary[ASSISTANT], vocabulary[OBSERVATION]
@@ -148,7 +98,7 @@ class CompactFormatter:
 
     def encode(self, text: str) -> list[int]:
         """Ids of plain text; the spelling of a special token in it stays plain text."""
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
         if self.special_ids.intersection(ids):
             raise ValueError("text: got a special token out of plain text, expected none")
         return ids

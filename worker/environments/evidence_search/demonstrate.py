@@ -105,6 +105,8 @@ class Script:
         """One decision; True ends the episode."""
         if self.rng.random() < NOISE.malformed:
             return self._malformed()
+        if len(self.turns) == self.max_decisions - 1:
+            return self._finish()  # a call on the last decision would never be executed
         if self.failures:
             return self._after_failure()
         if not self.pending:

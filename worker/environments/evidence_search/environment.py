@@ -45,7 +45,7 @@ TOOL_SPECS = (
     ),
 )
 
-DEFAULTS: dict[str, int] = {"world_seed": 11, "max_decisions": 6}
+DEFAULTS: dict[str, int] = {"world_seed": 11, "max_decisions": 7}
 
 
 class EvidenceSearch:
@@ -77,7 +77,7 @@ class EvidenceSearch:
 
     def instructions(self) -> str:
         """System text shared by every task and every arm."""
-        return f"Cite retrieved ids. Open a notice to read it. {RECOVERY_INSTRUCTION}"
+        return f"Cite retrieved ids. {RECOVERY_INSTRUCTION}"
 
     def tools(self) -> Sequence[ToolSpec]:
         """The two tools: ``search`` and ``open``."""
@@ -99,7 +99,7 @@ class EvidenceSearch:
         return replay_session(self.world, task, actions)
 
     def _check(self, task: Task) -> None:
-        expected = self.world.sha256()
+        expected = self.world.sha256
         got = task.initial_state.get("corpus_sha256")
         if got != expected:
             raise ValueError(f"task.initial_state.corpus_sha256: got {got}, expected {expected}")

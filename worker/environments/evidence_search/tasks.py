@@ -44,7 +44,7 @@ def make_task(world: World, split: str, family: str, wanted: Sequence[tuple[str,
         split=split,
         family=family,
         prompt=f"Find {' and '.join(asked)}.",
-        initial_state={"corpus_sha256": world.sha256()},
+        initial_state={"corpus_sha256": world.sha256},
         hidden={"documents": [world.by_fact[fact].reference() for fact in wanted]},
         tools=TOOLS,
     )

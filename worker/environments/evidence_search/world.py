@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from workbench.contracts.canonical import digest
@@ -67,6 +68,7 @@ class World:
             ]
         )
 
+    @cached_property
     def sha256(self) -> str:
         """Digest of every document."""
         return digest([item.reference() for item in self.documents])
