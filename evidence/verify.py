@@ -5,9 +5,9 @@
  (3) documents: canonical bytes, hash, and what receipts say was recorded
  (4) rows: every projected row equals its document; none missing, none extra; heads equal their history
  (5) blobs: present and hashed again, or tombstoned
- (6) captures: hash and lengths against turns
+ (6) captures: hash and lengths against turns; traces and old log-probabilities against updates
  (7) numbers: rewards, statistics, advantages, eligibility, facts, credits computed again
- (8) metric points: equal to the records that they are projected from
+ (8) metric points: equal to their records, and to what the group or update behind them gives
  (9) closures: manifests and counts built again
 (10) replay: what only the environment can compute again, where a callback is given
 
@@ -31,6 +31,7 @@ from evidence.checks.numbers import check_numbers
 from evidence.checks.plans import check_plans
 from evidence.checks.replay import Recompute, check_replay
 from evidence.checks.rows import check_rows
+from evidence.checks.updates import check_updates
 from evidence.report import TOMBSTONED, Problem, StepLog, VerifyReport
 from evidence.snapshot import reading
 from runs.models import Tombstone
@@ -89,6 +90,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
             check_blobs(log, store)
         case 6:  # (6)
             check_captures(log, store)
+            check_updates(log, store)
         case 7:  # (7)
             check_numbers(log)
         case 8:  # (8)

@@ -8,7 +8,6 @@ from evidence.report import StepLog
 from runs.models import Group, Turn
 from workbench.blobs import BlobError, BlobStore
 from workbench.capturefile import read_index, read_trajectory
-from workbench.contracts.canonical import digest
 from workbench.contracts.capture import Capture
 from workbench.contracts.errors import ContractError
 
@@ -79,8 +78,3 @@ def _capture(log: StepLog, turn: Turn, capture: Capture) -> None:
     log.compare("runs_turn", _name(turn), expected, turn)
     if capture.trajectory_uid != str(turn.trajectory.uid):
         log.problem("runs_turn", _name(turn), "trajectory", expected=capture.trajectory_uid, got=turn.trajectory.uid)
-
-
-def capture_digest(hashes: list[str]) -> str:
-    """Digest of the ordered capture hashes that an update trained on."""
-    return digest(hashes)

@@ -1,15 +1,22 @@
-"""Step 8: every metric point equals the stored record that it is projected from."""
+"""Step 8: every metric point equals its stored record, and its value what the record's subject gives."""
 
 from __future__ import annotations
 
+import math
+
 from django.db.models import Count
 
+from evidence.checks.numbers import close
+from evidence.checks.rebuilt import expected_values
 from evidence.checks.rows import match
 from evidence.report import StepLog
 from runs import projection
+from runs.actions.record_group import GROUP, parse_group
 from runs.actions.record_metrics import METRICS, metrics_uid, parse_metrics
+from runs.actions.record_update import UPDATE, parse_update
 from runs.models import Document, MetricPoint, MetricSeries
 from workbench.contracts.canonical import parse_canonical
+from workbench.contracts.records import GroupRecord, MetricRecord, UpdateRecord
 
 CHUNK = 50
 
@@ -39,6 +46,7 @@ def _document(log: StepLog, document: Document) -> None:
             "definition": item.definition, "phase": item.phase, "split": item.split, "labels": item.labels,
             "labels_key": projection.labels_key(item.labels), "segment": segment,
         }  # fmt: skip
+    _values(log, document, records)
     points = MetricPoint.objects.filter(document=document).select_related("series")
     match(log, "runs_metricpoint", document.subject_uid, expected, ((point.position, point) for point in points))
     for row in MetricSeries.objects.filter(uid__in=series).select_related("run"):
@@ -46,3 +54,32 @@ def _document(log: StepLog, document: Document) -> None:
         got = None if row.run is None else str(row.run.uid)
         if got != run_uid:
             log.problem("runs_metricseries", row.uid, "run", expected=run_uid, got=got)
+
+
+def _subjects(records: list[MetricRecord]) -> dict[str, GroupRecord | UpdateRecord]:
+    """Parsed documents that the records speak of."""
+    uids = {item.subject_uid for item in records if item.subject_uid is not None}
+    found: dict[str, GroupRecord | UpdateRecord] = {}
+    for document in Document.objects.filter(subject_uid__in=uids, kind__in=(GROUP, UPDATE)).iterator(chunk_size=CHUNK):
+        parse = parse_group if document.kind == GROUP else parse_update
+        found[str(document.subject_uid)] = parse(bytes(document.bytes))
+    return found
+
+
+def _equal(first: float | None, second: float | None) -> bool:
+    if first is not None and second is not None and math.isnan(first) and math.isnan(second):
+        return True
+    return close(first, second)
+
+
+def _values(log: StepLog, document: Document, records: list[MetricRecord]) -> None:
+    subjects = _subjects(records)
+    for position, item in enumerate(records):
+        subject = subjects.get(item.subject_uid or "")
+        expected = None if subject is None else expected_values(item, subject)
+        if expected is None:
+            continue
+        log.count()
+        if not any(_equal(value, item.value) and count == item.count for value, count in expected):
+            name = f"{document.subject_uid} {position} {item.definition}"
+            log.problem("runs_metricpoint", name, "value", expected=expected, got=(item.value, item.count))

@@ -15,6 +15,7 @@ Slots of a training group under ``prefix_fatal_opportunity``:
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +29,20 @@ from runs.actions.record_metrics import write_points
 from runs.actions.record_update import record_update
 from runs.actions.tasks import store_task_set, task_identity, task_uid
 from runs.actions.transitions import move_execution, move_run
-from runs.models import Actor, Arm, Checkpoint, Execution, Group, PlanVersion, Run, RunHead, Study, TaskSet, UpdateBatch
+from runs.models import (
+    Actor,
+    Arm,
+    Checkpoint,
+    Execution,
+    Group,
+    PlanVersion,
+    Run,
+    RunHead,
+    Study,
+    TaskSet,
+    Trajectory,
+    UpdateBatch,
+)
 from runs.storage import blob_store, reference_blobs
 from workbench.blobs import BlobStore
 from workbench.capturefile import write_group_file
@@ -38,6 +52,7 @@ from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, s
 from workbench.contracts.capture import Capture, pack_array, unpack_array
 from workbench.contracts.jobs import CollectedGroup, UpdateResult
 from workbench.contracts.wire import record_bytes
+from workbench.tracefile import Trace, write_frame
 
 AT = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 ENVIRONMENT, VERSION = "evidence_search", "1"
@@ -368,7 +383,7 @@ def add_group(world: World, *, checkpoint: Checkpoint | None = None, at: datetim
         )
     if record.mean is not None:
         point = r.MetricRecord(
-            "rollout.reward_mean/1", "train", "train", {"task": record.task_uid}, record.mean, len(record.trajectories),
+            "l3.reward_mean/1", "train", "train", {"task": record.task_uid}, record.mean, len(record.trajectories),
             checkpoint.policy_version, None, 4 * (record.ordinal + 1), 33 * (record.ordinal + 1), record.uid,
         )  # fmt: skip
         write_points(world.run, [point], segment="", at=at, wall_seconds=1.5)
@@ -378,13 +393,32 @@ def add_group(world: World, *, checkpoint: Checkpoint | None = None, at: datetim
 # --- one update -----------------------------------------------------------------------------------
 
 
+def _traces(trajectories: list[Trajectory], step: int) -> tuple[bytes, tuple[r.TraceRef, ...]]:
+    """A trace file with one frame a trajectory, all ratios 1."""
+    data, refs = b"", []
+    for row in trajectories:
+        decisions = [turn.decision for turn in row.turns.order_by("decision") for _ in range(turn.policy_tokens)]
+        count = len(decisions)
+        floats = {name: array("f", [value] * count) for name, value in (
+            ("old_logprobs", -0.5), ("new_logprobs", -0.5), ("ratios", 1.0), ("entropies", 2.5),
+            ("advantages", row.advantage or 0.0),
+        )}  # fmt: skip
+        trace = Trace(
+            str(row.uid), step, 0.25, 1.5, decisions=array("i", decisions), clipped=array("B", bytes(count)),
+            is_credited=array("B", [1] * count), **floats,
+        )  # fmt: skip
+        frame, sha256 = write_frame(trace)
+        refs.append(r.TraceRef(step, str(row.uid), sha256, len(data), len(frame)))
+        data += frame
+    return data, tuple(refs)
+
+
 def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str | None = None) -> r.UpdateRecord:
     """A batch over ``groups`` with one step; its blobs are written to the store."""
     before = groups[0].checkpoint
     trajectories = [row for group in groups for row in group.trajectories.order_by("slot")]
     run_uid, store = str(world.run.uid), world.store
-    trace = b"".join(f"trace {batch} {row.uid};".encode() for row in trajectories)
-    length = len(trace) // len(trajectories)
+    trace, refs = _traces(trajectories, before.policy_version)
     captures = [turn.capture_sha256 for row in trajectories for turn in row.turns.order_by("decision")]
     optimizer = world.updates[-1].optimizer_after if world.updates else None
     return r.UpdateRecord(
@@ -408,10 +442,7 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
                 len(trajectories),
             ),
         ),
-        traces=() if skipped else tuple(
-            r.TraceRef(before.policy_version, str(row.uid), sha256_hex(trace[i : i + length]), i, length)
-            for i, row in zip(range(0, len(trace), length), trajectories, strict=True)
-        ),
+        traces=() if skipped else refs,
         trace_blob_sha256=None if skipped else store.put(trace),
         clipping_inert=True, skipped=skipped, note=None,
     )  # fmt: skip
