@@ -26,6 +26,7 @@ from runs.errors import StaleLease
 from runs.models import Job
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.wire import from_wire, to_wire
+from workbench.settings import child_environment
 from worker import handoff, recorder
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
@@ -40,7 +41,7 @@ class RuntimeMismatch(Exception):
 def engine_client(threads: int) -> RunnerClient:
     """The resident engine process of this process, with the thread count that the plan binds."""
     pinned = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    environment = settings.child_environment({**pinned, "TOKENIZERS_PARALLELISM": "false"})
+    environment = child_environment({**pinned, "TOKENIZERS_PARALLELISM": "false"})
     return resident(environment, store=settings.BLOB_ROOT, cache_dir=settings.CACHE_HOME)
 
 
