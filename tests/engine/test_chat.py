@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from workbench.contracts.errors import EngineFault
 from worker.engine.chat import BRANCH, ChatFormatter, TemplateRefused, carry_rewritten
 from worker.engine.chat_reading import FINISH_TOOL
+from worker.engine.policy import make_formatter
 from worker.environments.base import ToolAction, ToolSpec
 
 from .chat_models import SEARCH, qwen_tokenizer, template, tiny_model
@@ -119,6 +120,7 @@ def test_branch_mode_carries_verbatim_and_says_so_in_the_identity():
     keeping = qwen_tokenizer("qwen3_instruct_2507")
     assert ChatFormatter(keeping, history=BRANCH).identity() != ChatFormatter(keeping).identity()
     assert carry_rewritten(tokenizer).identity() == formatter.identity()
+    assert make_formatter("worker.engine.chat:carry_rewritten", tokenizer).identity() == formatter.identity()
 
 
 @pytest.mark.parametrize(

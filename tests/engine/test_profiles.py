@@ -13,9 +13,10 @@ from worker.engine.profiles import (
     UnknownProfile,
     get_profile,
     lora,
+    model_folder,
     require_device,
 )
-from worker.engine.quantized import CARD_8GB, memory_estimate
+from worker.engine.quantized import CARD_8GB, ModelUnavailable, memory_estimate
 
 from .chat_models import tiny_model
 
@@ -94,6 +95,31 @@ def test_devices():
     generic = get_profile("owner/name")
     assert require_device(generic, cuda_available=True) == "cuda"
     assert require_device(generic, cuda_available=False) == "cpu"
+
+
+def test_model_folder(tmp_path, monkeypatch):
+    """A local folder is itself; a hub id that can't be reached says what helps, whatever the reason."""
+    import huggingface_hub
+
+    tiny_model(320).save_pretrained(tmp_path)
+    assert model_folder(get_profile(str(tmp_path))) == tmp_path
+    with pytest.raises(EngineFault, match="got an embedded recipe"):
+        model_folder(PROFILES["embedded-evidence-search"])
+
+    def unreachable(*args, **kwargs):
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    with pytest.raises(ModelUnavailable, match=r"'Qwen/Qwen3-VL-2B-Instruct'.*no route to the hub.*folder's path"):
+        model_folder(QWEN)
+
+
+def test_a_hub_id_offline_is_refused_at_once(monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelUnavailable, match="the hub is switched off here"):
+        model_folder(get_profile("owner/absent"))
 
 
 def test_an_embedded_recipe_has_no_configuration():

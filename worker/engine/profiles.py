@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.contracts.errors import EngineFault
-from worker.engine.quantized import LORA_TARGETS, add_lora, auto_class, load_config
+from worker.engine.quantized import LORA_TARGETS, add_lora, auto_class, explain_load_failure, load_config
 
 FLOAT32, BFLOAT16, NF4 = "float32", "bfloat16", "nf4"
 EMBEDDED, LOCAL, HUB = "embedded", "local", "hub"
 COMPACT, CHAT = "compact", "chat"
 LORA, FULL = "lora", "full"
+_MODEL_FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -241,6 +242,23 @@ def _generic(model: str, source: str) -> ModelProfile:
         formatter=CHAT,
         not_tested=("This model has not been run by the project.",),
     )
+
+
+def model_folder(profile: ModelProfile) -> Path:
+    """Folder with the model's and the tokenizer's files, fetched from the hub where needed.
+
+    Raises ``ModelUnavailable`` with what helps where the hub is switched off, unreachable or has no such model.
+    """
+    from huggingface_hub import snapshot_download
+
+    if profile.source == EMBEDDED:
+        raise EngineFault(f"profile {profile.name!r}: got an embedded recipe, expected a local folder or a hub id")
+    if profile.source == LOCAL:
+        return Path(profile.model)
+    try:
+        return Path(snapshot_download(profile.model, allow_patterns=list(_MODEL_FILES)))
+    except (OSError, ValueError) as error:
+        raise explain_load_failure(profile.model, error) from error
 
 
 def require_device(profile: ModelProfile, *, cuda_available: bool | None = None) -> str:
