@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,7 +201,9 @@ def adapt(model: Any, adaptation: dict[str, Any]) -> tuple[Any, dict[str, nn.Par
             bias="none",
             task_type="CAUSAL_LM",
         )
-        model = get_peft_model(model, config)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the library calls a property that transformers renamed
+            model = get_peft_model(model, config)
     elif kind == "full":
         model.requires_grad_(True)
     else:

@@ -67,7 +67,7 @@ def choose(logits_BV: Tensor, uniforms_B: Tensor, sampling: SamplingConfig) -> t
 
 
 def _truncate(weights: Tensor, sampling: SamplingConfig) -> Tensor:
-    order = weights.argsort(-1, descending=True, stable=True)
+    order = weights.argsort(dim=-1, descending=True, stable=True)
     ranked = weights.gather(-1, order)
     keep = torch.ones_like(ranked, dtype=torch.bool)
     if sampling.top_k:
@@ -107,6 +107,7 @@ class Sampler:
         self.policy_tokens = 0
         self.ingested_tokens = 0
 
+    @torch.inference_mode()
     def open(self, starts: Sequence[RowStart]) -> list[int]:
         """Open rows; their handles, in order. Raises ``EngineFault`` when the slots do not suffice."""
         free = [slot for slot, handle in enumerate(self._order) if handle is None]
