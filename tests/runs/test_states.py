@@ -22,6 +22,7 @@ ENDS = {
     "run": {"refused", "stopped", "partial_invalid", "cancelled", "completed"},
     "job": {"succeeded", "failed", "errored", "cancelled"},
 }
+STARTS = [(table, state) for table, states in TABLES.items() if table != "job" for state in states]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -74,7 +75,8 @@ def _mover(lab: Lab, table: str, first: str) -> tuple[Any, Any, Any]:
         plan.refresh_from_db()
         log = PlanTransition.objects.order_by("pk")
         return (
-            lambda to: move_plan(Plan.objects.get(pk=plan.pk), to, version=None, **common), lambda: Plan.objects.get(pk=plan.pk).state, log,
+            lambda to: move_plan(Plan.objects.get(pk=plan.pk), to, version=None, **common),
+            lambda: Plan.objects.get(pk=plan.pk).state, log,
         )  # fmt: skip
     execution = lab.start()
     if table == "execution":
