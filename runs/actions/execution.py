@@ -69,6 +69,7 @@ def start_execution(version: PlanVersion, *, by: Actor, at: datetime, provenance
         )
         move_execution(execution, "running", reason="started", actor=by, at=at)
         advance(execution, actor=by, at=at)
+    execution.refresh_from_db()
     return execution
 
 
