@@ -19,6 +19,7 @@ from worker.engine.chat import BRANCH, ChatFormatter, TemplateRefused, carry_rew
 from worker.engine.chat_reading import FINISH_TOOL
 from worker.engine.policy import make_formatter
 from worker.environments.base import ToolAction, ToolSpec
+from worker.environments.registry import get_environment
 
 from .chat_models import SEARCH, qwen_tokenizer, template, tiny_model
 
@@ -192,6 +193,27 @@ def test_tools_must_be_checkable():
     odd = ToolSpec("odd", "Odd.", {"type": "object", "properties": {"x": {"type": "string", "format": "uri"}}})
     with pytest.raises(EngineFault, match=r"tools\.odd\.parameters\.properties\.x\.format"):
         formatter.start("s", [odd], "u")
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_the_bundled_environment_speaks_through_it(name):
+    """evidence_search: every tool schema is enforceable, and a call of each tool is read back."""
+    environment = get_environment("evidence_search", {})
+    formatter, tokenizer = SHARED[name], qwen_tokenizer(name)
+    task = environment.tasks()[0]
+    text = text_of(tokenizer, formatter.start(environment.instructions(), environment.tools(), task.prompt))
+    assert task.prompt in text and environment.instructions() in text
+    for tool, arguments in (
+        ("search", '{"source": "%s", "query": "dose"}' % _first_source(environment)),
+        ("open", '{"id": "101"}'),
+    ):
+        call = f'<tool_call>\n{{"name": "{tool}", "arguments": {arguments}}}\n</tool_call><|im_end|>'
+        assert formatter.read(ids_of(tokenizer, call), environment.tools()).action is not None
+
+
+def _first_source(environment):
+    search = next(tool for tool in environment.tools() if tool.name == "search")
+    return search.parameters["properties"]["source"]["enum"][0]
 
 
 def test_equal_schemas_in_another_key_order_give_equal_ids():
