@@ -109,6 +109,7 @@ def acquire_supervisor_lock(home: Home) -> IO[str]:
             f"Workbench is already running on {home.root}{where} (process {pid}). Stop it with Ctrl-C there, or give "
             "this one another folder: WORKBENCH_HOME=/path make run PORT=8001"
         )
+    home.supervisor_state.unlink(missing_ok=True)  # of one that was killed: it would say "ready" for us
     file.truncate(0)
     file.write(f"{os.getpid()}\n")
     file.flush()

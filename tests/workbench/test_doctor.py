@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
-from tests.workbench.processes import manage
+from tests.workbench.processes import environment, manage
 from workbench import broker, devices, examination
 from workbench.devices import TorchProbe
+from workbench.settings import BASE_DIR
 
 
 def report(home: Path, **extra: str) -> tuple[int, dict[str, dict[str, object]]]:
@@ -43,24 +46,54 @@ def test_real_report_of_a_fresh_home(tmp_path: Path) -> None:
     assert not (tmp_path / "home" / "db.sqlite3").exists(), "looking changes nothing"
 
 
+def findings_of(home: Path, *checks: str, **extra: str) -> dict[str, dict[str, object]]:
+    """Findings of some checks in a process of its own, by name."""
+    calls = ", ".join(f"*examination.{check}()" for check in checks)
+    code = (
+        "import json, django; from dataclasses import asdict; django.setup(); from workbench import examination\n"
+        f"print(json.dumps([asdict(found) | {{'fatal': found.is_fatal}} for found in ({calls},)]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=BASE_DIR,
+        env=environment(home, DJANGO_SETTINGS_MODULE="workbench.settings", **extra),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {finding["name"]: finding for finding in json.loads(result.stdout)}
+
+
 def test_missing_trigger_is_named_and_fatal(tmp_path: Path) -> None:
     assert manage(tmp_path, "migrate", "--skip-checks").returncode == 0
-    assert report(tmp_path)[1]["triggers"]["state"] == "ok"
+    assert findings_of(tmp_path, "check_database")["triggers"]["state"] == "ok"
     with sqlite3.connect(tmp_path / "db.sqlite3") as database:
         (name,) = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name").fetchone()
         database.execute(f'DROP TRIGGER "{name}"')
-    status, found = report(tmp_path)
-    assert status == 1
-    assert found["triggers"]["state"] == "broken" and name in str(found["triggers"]["value"])
-    assert "migrate" in str(found["triggers"]["mend"])
+    found = findings_of(tmp_path, "check_database")["triggers"]
+    assert found["fatal"] and name in str(found["value"]) and "migrate" in str(found["mend"])
 
 
 def test_unreachable_services_are_fatal_and_named(tmp_path: Path) -> None:
     variables = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "postgres://u@127.0.0.1:1/d"}
-    status, found = report(tmp_path, **variables)
-    assert status == 1
-    assert found["broker"]["state"] == "missing" and found["database"]["state"] == "broken"
-    assert "DATABASE_URL" in str(found["database"]["mend"]) and "REDIS_URL" in str(found["broker"]["mend"])
+    found = findings_of(tmp_path, "check_broker", "check_database", **variables)
+    assert found["broker"]["fatal"] and "REDIS_URL" in str(found["broker"]["mend"])
+    assert found["database"]["fatal"] and "DATABASE_URL" in str(found["database"]["mend"])
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+def test_exit_status_is_1_only_where_something_required_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_required: bool
+) -> None:
+    finding = examination.Finding("moon", "missing", "no view", is_required=is_required, mend="look up")
+    monkeypatch.setattr(examination, "CHECKS", (lambda: iter([finding]),))
+    status = 0
+    try:
+        call_command("doctor")
+    except SystemExit as error:
+        status = int(error.code or 0)
+    assert status == int(is_required)
+    assert "moon        MISSING  no view" in capsys.readouterr().out
 
 
 PROBE = TorchProbe("2.13.0", "0.50.2", (), True, None)

@@ -17,6 +17,7 @@ import pytest
 
 from tests.servers import free_port, wait_until
 from tests.workbench.processes import Up, gone_soon, manage, up
+from workbench.home import file_lock, running_supervisor
 from workbench.paths import Home
 
 PASSWORD = re.compile(r"first user: admin, password (\S{16}) ")
@@ -168,9 +169,20 @@ def test_kill_of_the_supervisor_leaves_no_orphan_and_the_home_starts_again(runni
         second.process.kill()
         second.process.wait()
         gone_soon(family)
+    assert second.home.supervisor_state.exists(), "it says ready; nobody may believe it"
+    assert running_supervisor(second.home) is None
     with up(running.home.root, "--no-web", "--workers", "0") as third:
         third.wait_ready()
         assert third.interrupt() == 0
+
+
+def test_ctrl_c_before_the_first_child_is_no_traceback(tmp_path: Path) -> None:
+    """Another process initialises the same home, so this one waits; nothing has been started."""
+    home = Home(tmp_path / "home")
+    with file_lock(home.initialise_lock), up(home.root, "--no-web") as started:
+        wait_until(lambda: home.supervisor_lock.exists() and home.broker_socket.parent.exists(), "the wait")
+        assert started.interrupt() == 130
+        assert started.text.splitlines()[-1] == "stopped before the start" and "Traceback" not in started.text
 
 
 @pytest.mark.postgres

@@ -73,6 +73,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["stop_with_parent"]:
             die_with_parent(os.getppid(), signum=signal.SIGTERM)
+        try:
+            status = self._run(options)
+        except KeyboardInterrupt:  # before the first child: nothing has to be stopped
+            self.stderr.write("stopped before the start")
+            status = 130
+        if status:
+            raise SystemExit(status)
+
+    def _run(self, options: dict[str, Any]) -> int:
+        """Take home and port, initialise, run until stopped; exit status."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(acquire_supervisor_lock(settings.HOME))
@@ -93,11 +103,8 @@ class Command(BaseCommand):
                 program=program,
             )
             address = f"http://{shown_host(options['host'])}:{listener.getsockname()[1]}/" if listener else None
-            status = asyncio.run(
-                run(plan, output, Options(address, options["study"], options["scale"], devices.cuda_count()))
-            )
-        if status:
-            raise SystemExit(status)
+            wanted = Options(address, options["study"], options["scale"], devices.cuda_count())
+            return asyncio.run(run(plan, output, wanted))
 
     def _broker(self) -> broker.BrokerProgram | None:
         """The program to start; None where a broker is configured, which must answer."""
