@@ -7,6 +7,7 @@ Token sequence of two turns (``|`` is where ids are joined, never tokenised agai
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -203,11 +204,9 @@ def test_the_bundled_environment_speaks_through_it(name):
     task = environment.tasks()[0]
     text = text_of(tokenizer, formatter.start(environment.instructions(), environment.tools(), task.prompt))
     assert task.prompt in text and environment.instructions() in text
-    for tool, arguments in (
-        ("search", '{"source": "%s", "query": "dose"}' % _first_source(environment)),
-        ("open", '{"id": "101"}'),
-    ):
-        call = f'<tool_call>\n{{"name": "{tool}", "arguments": {arguments}}}\n</tool_call><|im_end|>'
+    calls = {"search": {"source": _first_source(environment), "query": "dose"}, "open": {"id": "101"}}
+    for tool, arguments in calls.items():
+        call = f'<tool_call>\n{{"name": "{tool}", "arguments": {json.dumps(arguments)}}}\n</tool_call><|im_end|>'
         assert formatter.read(ids_of(tokenizer, call), environment.tools()).action is not None
 
 
