@@ -49,9 +49,15 @@ class TinyWorld:
     def policy_ref(self, adapter: str | None = None, version: int = 0) -> PolicyRef:
         found = self.described
         return PolicyRef(
-            self.spec.model, found.base_model_sha256, found.tokenizer_sha256,
-            adapter or found.parent_adapter_sha256, version, "float32", self.spec.adaptation, self.spec.formatter,
-        )  # fmt: skip
+            self.spec.model,
+            found.base_model_sha256,
+            found.tokenizer_sha256,
+            adapter or found.parent_adapter_sha256,
+            version,
+            "float32",
+            self.spec.adaptation,
+            self.spec.formatter,
+        )
 
     def collect_spec(
         self, *, groups: int = 2, slots: int = 4, injected: tuple[int, ...] = (), **changes: Any
@@ -68,15 +74,26 @@ class TinyWorld:
             items.append(GroupSpec(uid, ordinal, task, "control", injected, parts))
         found = self.described
         values: dict[str, Any] = {
-            "run_uid": run, "plan_sha256": "0" * 64, "purpose": "train", "condition": "train", "split": "train",
+            "run_uid": run,
+            "plan_sha256": "0" * 64,
+            "purpose": "train",
+            "condition": "train",
+            "split": "train",
             "policy": self.policy_ref(),
             "environment": EnvironmentRef(
-                self.spec.environment, found.environment_version, found.environment_code_sha256, self.config, found.task_set_sha256
+                self.spec.environment,
+                found.environment_version,
+                found.environment_code_sha256,
+                self.config,
+                found.task_set_sha256,
             ),
             "reward": {"id": "tiny", "version": "1"},
             "sampling": {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 24},
-            "max_decisions": 5, "advantage": {"kind": "grpo", "eps": 1e-6}, "runtime": found.runtime, "groups": tuple(items),
-        }  # fmt: skip
+            "max_decisions": 5,
+            "advantage": {"kind": "grpo", "eps": 1e-6},
+            "runtime": found.runtime,
+            "groups": tuple(items),
+        }
         return CollectSpec(**{**values, **changes})
 
 

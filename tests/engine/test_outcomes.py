@@ -70,7 +70,7 @@ def turns(pattern: str, injected: tuple[int, ...] = ()) -> list[TurnRecord]:
                 0,
                 "s",
                 "s",
-            )  # fmt: skip
+            )
         )
     return found
 
@@ -150,9 +150,24 @@ def test_relation_names_the_first_break() -> None:
 def slot(number: int, total: float | None = 0.5, **changes: object) -> TrajectoryRecord:
     reward = None if total is None else RewardRecord("r", "1", 1.0, (), total)
     base = TrajectoryRecord(
-        f"t{number}", number, "1", "task", "control", VALID, None, FINISH, tuple(turns("sF")), (),
-        outcome_facts(turns("sF"), FINISH, False), reward, True, "d/1", (), "state", "state",
-    )  # fmt: skip
+        f"t{number}",
+        number,
+        "1",
+        "task",
+        "control",
+        VALID,
+        None,
+        FINISH,
+        tuple(turns("sF")),
+        (),
+        outcome_facts(turns("sF"), FINISH, False),
+        reward,
+        True,
+        "d/1",
+        (),
+        "state",
+        "state",
+    )
     return replace(base, **changes)  # type: ignore[arg-type]
 
 

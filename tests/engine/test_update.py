@@ -70,7 +70,7 @@ def changed_group(result: CollectResult, position: int, change: Callable[[dict[s
 def test_first_ratio_is_exactly_one_and_later_ones_move(collected: Any) -> None:
     world, result = collected
     record, _ = run(world, update_spec(world, result))
-    assert [step.ratio_max_deviation for step in record.steps][0] == 0.0
+    assert record.steps[0].ratio_max_deviation == 0.0
     assert record.steps[0].kl_k1 == 0.0 and record.steps[0].kl_k3 == 0.0
     assert record.steps[1].ratio_max_deviation > 1e-4 and record.steps[1].kl_k3 > 0.0
     assert not record.clipping_inert and record.skipped is None
@@ -186,7 +186,7 @@ def test_next_version_trains_on_its_own_groups_only(collected: Any) -> None:
     world, result = collected
     first, _ = run(world, update_spec(world, result))
     after = world.policy_ref(first.adapter_after, 1)
-    with pytest.raises(EngineFault, match="identities.adapter: got"):
+    with pytest.raises(EngineFault, match=r"identities\.adapter: got"):
         run(world, update_spec(world, result, policy=after))
     spec = replace(world.collect_spec(groups=4), policy=after)
     second = train.collect(spec, world.store, cache_dir=world.cache_dir)

@@ -29,7 +29,7 @@ CAPTURE_IDENTITIES = ("base_model", "adapter", "tokenizer", "formatter", "enviro
 
 @dataclass(frozen=True)
 class TokenSequence:
-    """Ids of one forward pass and where its policy tokens stand, in order; a token at ``p`` is predicted at ``p - 1``."""
+    """Ids of one forward pass, and where its policy tokens stand; a token at ``p`` is predicted at ``p - 1``."""
 
     ids: tuple[int, ...]
     positions: tuple[int, ...]

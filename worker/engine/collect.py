@@ -73,9 +73,13 @@ def trajectory_record(rollout: Rollout, group: GroupSpec, world: World, spec: Co
     if status == VALID and terminal is not None:
         try:
             reward = compute_reward(
-                environment, task, rollout.turns, terminal,
-                expected_id=spec.reward.get("id"), expected_version=spec.reward.get("version"),
-            )  # fmt: skip
+                environment,
+                task,
+                rollout.turns,
+                terminal,
+                expected_id=spec.reward.get("id"),
+                expected_version=spec.reward.get("version"),
+            )
             success = environment.success(task, rollout.turns, terminal)
             facts = outcome_facts(rollout.turns, terminal, environment.is_premature(task, rollout.turns))
         except RewardFault as error:
@@ -87,9 +91,14 @@ def trajectory_record(rollout: Rollout, group: GroupSpec, world: World, spec: Co
     captures = [Capture.from_bytes(data) for data in rollout.captures]
     prompts = _rebuilt_prompts(rollout, task, world, captures)
     verdicts = invariant_verdicts(
-        captures, prompts, rollout.turns, status=status, terminal=terminal,
-        final_state=rollout.final_state_sha256, reward=reward,
-    )  # fmt: skip
+        captures,
+        prompts,
+        rollout.turns,
+        status=status,
+        terminal=terminal,
+        final_state=rollout.final_state_sha256,
+        reward=reward,
+    )
     return TrajectoryRecord(
         uid=rollout.trajectory_uid,
         slot=rollout.slot,

@@ -93,9 +93,18 @@ class MetricSink:
         if identity not in METRIC_DEFINITIONS:
             raise KeyError(f"definition: got {identity}, expected one of the table")
         record = MetricRecord(
-            identity, self.phase, self.split, dict(labels), None if value is None else float(value), count,
-            self.policy_version, self.update, None, None, subject,
-        )  # fmt: skip
+            identity,
+            self.phase,
+            self.split,
+            dict(labels),
+            None if value is None else float(value),
+            count,
+            self.policy_version,
+            self.update,
+            None,
+            None,
+            subject,
+        )
         self.records.append(record)
 
     def mean(self, name: str, values: Iterable[float], subject: str | None = None, **labels: str) -> None:

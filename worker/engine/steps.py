@@ -102,10 +102,7 @@ def old_logprobs(
     found: dict[int, Tensor] = {}
     for minibatch in minibatches:
         for micro in minibatch.micro_batches:
-            if micro.targets_N.numel() == 0:
-                values_N = torch.zeros(0)
-            else:
-                values_N = token_logprobs(policy, micro)[0]
+            values_N = token_logprobs(policy, micro)[0] if micro.targets_N.numel() else torch.zeros(0)
             for member, part in zip(micro.members, values_N.cpu().split(list(micro.sizes)), strict=True):
                 if not torch.isfinite(part).all():
                     raise NonFinite(f"old log-probability of trajectory {member}")
@@ -172,7 +169,7 @@ def _micro_step(
                 array_of(entropies_N[part], "f"),
                 array_of(credits[member].is_credited_T, "B"),
                 array_of(credits[member].advantages_T, "f"),
-            )  # fmt: skip
+            )
         )
     return traces
 

@@ -87,9 +87,12 @@ def _read_groups(spec: UpdateSpec, policy: Policy) -> list[GroupRecord]:
             raise EngineFault(f"group {record.uid}.run_uid: got {record.run_uid}, expected {spec.run_uid} and its plan")
         if record.eligible:
             check_group(
-                record, adapter=policy.adapter_sha256, policy_version=spec.policy.policy_version,
-                runtime=spec.runtime, expected=expected,
-            )  # fmt: skip
+                record,
+                adapter=policy.adapter_sha256,
+                policy_version=spec.policy.policy_version,
+                runtime=spec.runtime,
+                expected=expected,
+            )
             _check_advantages(record, spec.objective)
         records.append(record)
     if len({record.uid for record in records}) != len(records):
@@ -153,7 +156,7 @@ def _credit_records(batch: _Batch, old: dict[int, Tensor]) -> tuple[TrajectoryCr
                 credit.clamp_actionable,
                 trajectory.fatal_start,
                 *drift,
-            )  # fmt: skip
+            )
         )
     return tuple(records)
 
@@ -193,9 +196,17 @@ def apply_update(spec: UpdateSpec, policy: Policy, store: Any, progress: Progres
             old = old_logprobs(policy, minibatches, progress)  # 4
             old_seconds = time.perf_counter() - loaded
             steps = run_steps(
-                policy, minibatches, batch.trajectories, batch.credits, old, spec.objective, spec.optimizer,
-                optimizer, spec.first_step, progress,
-            )  # 5  # fmt: skip
+                policy,
+                minibatches,
+                batch.trajectories,
+                batch.credits,
+                old,
+                spec.objective,
+                spec.optimizer,
+                optimizer,
+                spec.first_step,
+                progress,
+            )  # 5
         except NonFinite as error:
             skipped, note, steps = NON_FINITE, f"refused: {error}", Steps()
         finally:
