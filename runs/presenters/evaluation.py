@@ -55,6 +55,13 @@ class CellView:
     reward: float | None
     depth: float | None
 
+    def shown(self, key: str) -> Rate:
+        """The rate to show: without a single exposure recovery has no case to count, which is no 0 %."""
+        rate = self.rates[key]
+        if key == "recovered" and not self.rates["recovered_exposed"].of:
+            return Rate(rate.key, rate.word, 0, 0)
+        return rate
+
     @property
     def full(self) -> bool:
         """Whether every planned item is stored."""

@@ -92,7 +92,7 @@ def study_cards() -> list[StudyCard]:
     executions: dict[int, list[Execution]] = {}
     for execution in Execution.objects.select_related("plan_version__plan").order_by("-updated_at"):
         executions.setdefault(execution.plan_version.plan.study_id, []).append(execution)
-    studies = Study.objects.annotate(plan_count=Count("plans", distinct=True), last=Max("plans__versions__execution__updated_at"))
+    studies = Study.objects.annotate(plan_count=Count("plans", distinct=True), last=Max("plans__versions__runs__head__updated_at"))
     return [
         StudyCard(study, study.plan_count, states.get(study.pk, {}), executions.get(study.pk, [])[:3], items.get(study.pk, 0), study.last)
         for study in studies.order_by("slug")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 
 from runs.models import Document, EvaluationItem, Execution, PlanVersion
 from runs.presenters.evaluation import CellView, cells_of, planned_items
@@ -16,26 +16,26 @@ from workbench.contracts.canonical import decode_float, parse_canonical
 
 PARENT = "parent"
 SENTENCES: dict[str, Any] = {
-    "pending": lazy("Nothing yet: not measured."),
-    "improvement": lazy("An improvement on this frozen sample, in the registered direction."),
-    "equivalence": lazy("Equivalent within the registered region, on this frozen sample."),
-    "non_inferiority": lazy("Not inferior by more than the registered margin, on this frozen sample."),
-    "not_distinguished": lazy("Not distinguished from seed noise. This asserts no equivalence."),
-    "observed_on_this_frozen_sample": lazy("The counts, as observed on this frozen sample."),
-    "no_regression_observed": lazy("No seed ran against the registered direction."),
-    "no_effect": lazy("That there is no effect."),
-    "holds_over_training_seeds": lazy("That it holds over training seeds."),
-    "holds_beyond_these_tasks": lazy("That it holds beyond these tasks."),
-    "general_ability": lazy("Anything about general ability."),
-    "production_robustness": lazy("Anything about robustness in production."),
-    "safety": lazy("Anything about safety."),
+    "pending": gettext_lazy("Nothing yet: not measured."),
+    "improvement": gettext_lazy("An improvement on this frozen sample, in the registered direction."),
+    "equivalence": gettext_lazy("Equivalent within the registered region, on this frozen sample."),
+    "non_inferiority": gettext_lazy("Not inferior by more than the registered margin, on this frozen sample."),
+    "not_distinguished": gettext_lazy("Not distinguished from seed noise. This asserts no equivalence."),
+    "observed_on_this_frozen_sample": gettext_lazy("The counts, as observed on this frozen sample."),
+    "no_regression_observed": gettext_lazy("No seed ran against the registered direction."),
+    "no_effect": gettext_lazy("That there is no effect."),
+    "holds_over_training_seeds": gettext_lazy("That it holds over training seeds."),
+    "holds_beyond_these_tasks": gettext_lazy("That it holds beyond these tasks."),
+    "general_ability": gettext_lazy("Anything about general ability."),
+    "production_robustness": gettext_lazy("Anything about robustness in production."),
+    "safety": gettext_lazy("Anything about safety."),
 }
 VERDICTS: dict[str, Any] = {
-    "improvement": lazy("improvement"), "equivalence": lazy("equivalence"), "non_inferiority": lazy("non-inferiority"),
-    "not_distinguished": lazy("not distinguished"), "observed_on_this_frozen_sample": lazy("observed on this frozen sample"),
-    "pending": lazy("pending"),
+    "improvement": gettext_lazy("improvement"), "equivalence": gettext_lazy("equivalence"), "non_inferiority": gettext_lazy("non-inferiority"),
+    "not_distinguished": gettext_lazy("not distinguished"), "observed_on_this_frozen_sample": gettext_lazy("observed on this frozen sample"),
+    "pending": gettext_lazy("pending"),
 }  # fmt: skip
-METRICS: list[tuple[str, Any]] = [("reward", lazy("reward")), ("success", lazy("success")), ("recovery_all", lazy("recovery"))]
+METRICS: list[tuple[str, Any]] = [("reward", gettext_lazy("reward")), ("success", gettext_lazy("success")), ("recovery_all", gettext_lazy("recovery"))]
 DOT_WIDTH, ROW = 420.0, 16.0
 
 
@@ -108,7 +108,7 @@ def arm_columns(version: PlanVersion) -> list[ArmColumn]:
     seeds: dict[str, set[str]] = {}
     for key, seed in items.filter(run__isnull=False).values_list("run__arm__key", "run__seed").distinct():
         seeds.setdefault(key, set()).add(seed)
-    columns = [ArmColumn(PARENT, lazy("parent"), [], 0, _by_place(cells_of(items.filter(run__isnull=True), planned)))]
+    columns = [ArmColumn(PARENT, gettext_lazy("parent"), [], 0, _by_place(cells_of(items.filter(run__isnull=True), planned)))]
     for arm in version.arms.order_by("position"):
         scaled = {place: n * max(1, len(arm.seeds)) for place, n in planned.items()}
         cells = cells_of(items.filter(run__arm=arm), scaled)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from tsdownsample import MinMaxLTTBDownsampler
 
@@ -59,9 +60,14 @@ def _silent_share(run: Run) -> list[Point]:
     return found
 
 
-def _from_steps(*fields: str, scale: float = 1.0) -> Callable[[Run], list[Point]]:
+def _from_steps(*fields: str, scale: float = 1.0, moved: bool = False) -> Callable[[Run], list[Point]]:
+    """``moved``: leave out the first step of a batch that has more, where the ratio is 1 by construction."""
+
     def read(run: Run) -> list[Point]:
-        rows = UpdateStep.objects.filter(update__run=run).order_by("step").values("step", "nonfinite", *fields)
+        steps = UpdateStep.objects.filter(update__run=run).order_by("step")
+        if moved:
+            steps = steps.filter(~Q(epoch=0, minibatch=0) | Q(update__clipping_inert=True))
+        rows = steps.values("step", "nonfinite", *fields)
         found: list[Point] = []
         for row in rows:
             word = next((str(row["nonfinite"][name]) for name in fields if name in row["nonfinite"]), "")
@@ -79,11 +85,11 @@ DEFINITIONS: dict[str, Definition] = {
     for item in (
         Definition("reward", _("Mean reward of a group"), _("0 to 1"), "R", GROUP, _("Mean of the total rewards of the slots of each eligible group. Tasks differ from group to group: compare on the results page, not here."), _from_groups("mean")),
         Definition("sigma", _("Group σ"), _("reward"), "L3", GROUP, _("Population standard deviation of the rewards within a group. 0 means that the group trains nothing."), _from_groups("sigma")),
-        Definition("silent", _("Groups without signal"), _("% of last 12"), "L3", GROUP, _("Share of zero-variance groups among the last twelve eligible groups. It says neither converged nor collapsed."), _silent_share, 0, True),
+        Definition("silent", _("Groups without signal"), _("of last 12, %"), "L3", GROUP, _("Share of zero-variance groups among the last twelve eligible groups. It says neither converged nor collapsed."), _silent_share, 0, True),
         Definition("loss", _("Loss"), _("per trajectory"), "L1", STEP, _("Clipped objective, negative, averaged over the trajectories of the batch. Its level says little in policy-gradient training."), _from_steps("loss"), 4),
         Definition("grad_norm", _("Gradient norm"), _("L2, before clipping"), "L1", STEP, _("A spike names a step; the update's trace names the trajectory."), _from_steps("grad_norm"), 2, True),
-        Definition("clip", _("Clip fraction"), _("% of trained tokens"), "L1", STEP, _("Tokens whose ratio left the clip range on the side that the objective clips, low and high together. 0 at the first step of a batch by construction."), _from_steps("clip_low_share", "clip_high_share", scale=100.0), 1, True),
-        Definition("kl_k3", _("KL to the old policy"), _("nats, k3"), "L1", STEP, _("Estimator k3 over the trained tokens, against the policy that sampled them."), _from_steps("kl_k3"), 4, True),
+        Definition("clip", _("Clip fraction"), _("of trained tokens, %"), "L1", STEP, _("Tokens whose ratio left the clip range on the side that the objective clips, low and high together. The first step of a batch, where it is 0 by construction, is left out."), _from_steps("clip_low_share", "clip_high_share", scale=100.0, moved=True), 1, True),
+        Definition("kl_k3", _("KL to the old policy"), _("nats, k3"), "L1", STEP, _("Estimator k3 over the trained tokens, against the policy that sampled them. The first step of a batch, where it is 0, is left out."), _from_steps("kl_k3", moved=True), 4, True),
         Definition("entropy", _("Token entropy"), _("nats"), "L2", STEP, _("Exact entropy over the vocabulary, mean over the trained tokens. Falling entropy warns poorly early."), _from_steps("entropy"), 2),
         Definition("update_norm", _("Relative update"), _("norm of change / norm"), "L1", STEP, _("How far one step moved the trained parameters, relative to their norm."), _from_steps("relative_update_norm"), 6, True),
     )

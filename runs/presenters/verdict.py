@@ -104,7 +104,7 @@ def entropy_change(steps: list[dict[str, Any]]) -> tuple[float, float] | None:
 def build_verdict(run: Run) -> Verdict:
     """The opening sentence of a run. Needs ``head`` loaded."""
     groups = Group.objects.filter(run=run, purpose="train").aggregate(
-        total=Count("pk"), eligible=Count("pk", filter=Q(eligible=True)),
+        total=Count("pk"), sound=Count("pk", filter=Q(eligible=True)),
         silent=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
     )  # fmt: skip
     steps = list(
@@ -115,7 +115,7 @@ def build_verdict(run: Run) -> Verdict:
     rules = [
         _("State of the run: %(state)s.") % {"state": run.head.state},
         _("Stable means: every loss and gradient norm is finite, the last clip share is at most 20 %%, and no gradient norm exceeds ten times the median. Here: %(reason)s.") % {"reason": reason},
-        _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.") % {"n": groups["silent"], "of": groups["eligible"]},
+        _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.") % {"n": groups["silent"], "of": groups["sound"]},
         _("Entropy: mean of the last quarter of the steps against the first quarter, at least four steps; %(n)d steps.") % {"n": len(steps)},
         _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
     ]  # fmt: skip
@@ -128,9 +128,9 @@ def build_verdict(run: Run) -> Verdict:
     if not groups["total"]:
         return Verdict(format_html("{}", _("Started; no group has been stored yet.")), basis, rules)
     clauses = [figure(_lead(run.head.state, stable), reason)]
-    if groups["eligible"]:
-        share = percent(groups["silent"] / groups["eligible"])
-        title = _("%(n)d of %(of)d eligible groups") % {"n": groups["silent"], "of": groups["eligible"]}
+    if groups["sound"]:
+        share = percent(groups["silent"] / groups["sound"])
+        title = _("%(n)d of %(of)d eligible groups") % {"n": groups["silent"], "of": groups["sound"]}
         clauses.append(format_html(_("{0} of eligible groups carried no signal"), figure(share, title)))
     change = entropy_change(steps)
     if change is not None and change[0] > 0:

@@ -195,3 +195,13 @@ def pretty(value: Any) -> str:
     """JSON on one line, or indented where it is long."""
     line = json.dumps(value, ensure_ascii=False)
     return line if len(line) <= 56 else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.filter
+def leaf(value: Any) -> str:
+    """A plan's value as its canonical bytes have it: text without quotes, lists joined, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or "[ ]"
+    return json.dumps(value, ensure_ascii=False)

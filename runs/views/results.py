@@ -32,8 +32,8 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     tables = [
         {
             "condition": condition, "split": split, "planned": planned,
-            "rows": [(word, [column.cells.get((condition, split)) and column.cells[condition, split].rates[key] for column in columns]) for key, word, _n, _d in OUTCOMES],
-            "cells": [column.cells.get((condition, split)) for column in columns],
+            "rows": [(word, [column.cells[condition, split].shown(key) for column in columns]) for key, word, _n, _d in OUTCOMES],
+            "cells": [column.cells[condition, split] for column in columns],
         }
         for (condition, split), planned in planned_items(version).items()
     ]  # fmt: skip

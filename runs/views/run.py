@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from runs.models import Job, Receipt, Run, UpdateBatch
+from runs.models import Job, Receipt, Run, UpdateBatch, UpdateStep
 from runs.presenters.evaluation import run_cells
 from runs.presenters.funnel import build_funnel
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
@@ -47,7 +48,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
     config = run_config(found)
     moving = _moving(found)
     updates = list(
-        UpdateBatch.objects.filter(run=found).select_related("checkpoint_after").prefetch_related("steps", "credits")
+        UpdateBatch.objects.filter(run=found).select_related("checkpoint_after").prefetch_related(Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows"))
         .order_by("-batch")[:12]
     )  # fmt: skip
     crumbs = run_crumbs(found)
@@ -65,4 +66,4 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, uid: UUID) -> HttpResponse:
     """The part that moves while the run goes on: verdict, state, progress."""
-    return render(request, "runs/parts/run_live.html", _moving(load_run(uid)))
+    return render(request, "runs/parts/run_live.html", {**_moving(load_run(uid)), "fragment": True})

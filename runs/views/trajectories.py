@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from runs.models import EvaluationItem, Trajectory, TrajectoryCredit
@@ -24,12 +24,12 @@ from workbench.contracts.errors import ContractError
 
 def group_crumbs(group: Any) -> list[Crumb]:
     """Breadcrumb down to a group."""
-    word = lazy("group %(n)s") % {"n": group.ordinal}
+    word = gettext_lazy("group %(n)s") % {"n": group.ordinal}
     if group.run is not None:
         base = run_crumbs(group.run)
     else:
         study = group.plan_version.plan.study
-        base = [Crumb(study.slug, reverse("runs:study", args=[study.slug])), Crumb(lazy("Evaluations"), reverse("runs:evaluations"))]
+        base = [Crumb(study.slug, reverse("runs:study", args=[study.slug])), Crumb(gettext_lazy("Evaluations"), reverse("runs:evaluations"))]
     return [*base, Crumb(word, reverse("runs:group", args=[group.uid]))]
 
 
@@ -56,7 +56,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
     siblings = list(Trajectory.objects.filter(group=found.group).order_by("slot"))
     credit = TrajectoryCredit.objects.filter(trajectory=found).select_related("update").first()
     item = EvaluationItem.objects.filter(trajectory=found).first()
-    crumbs = [*group_crumbs(found.group), Crumb(lazy("slot %(n)s") % {"n": found.slot})]
+    crumbs = [*group_crumbs(found.group), Crumb(gettext_lazy("slot %(n)s") % {"n": found.slot})]
     return render_page(
         request, "runs/trajectory.html", section="runs" if item is None else "evaluations",
         title=_("slot %(n)s") % {"n": found.slot}, crumbs=crumbs, study=found.group.plan_version.plan.study,

@@ -8,7 +8,7 @@
       margin: { l: 44, r: 8, t: 10, b: 34 }, showlegend: false, hovermode: "closest", dragmode: "zoom",
       colorway: ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"].map(css),
       xaxis: { showgrid: false, zeroline: false, linecolor: css("--rule2"), showline: true, ticks: "outside", ticklen: 3, tickcolor: css("--rule2"), automargin: true, title: { font: { size: 10 }, standoff: 4 } },
-      yaxis: { gridcolor: css("--rule"), zerolinecolor: css("--rule2"), zeroline: true, nticks: 5, automargin: true },
+      yaxis: { gridcolor: css("--rule"), zerolinecolor: css("--rule2"), zeroline: true, nticks: 5, automargin: true, exponentformat: "e" },
       hoverlabel: { bgcolor: css("--raised"), bordercolor: css("--rule2"), font: { family: css("--sans"), size: 11, color: css("--ink") } },
     },
   });

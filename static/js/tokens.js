@@ -156,14 +156,15 @@
     strip.setAttribute("aria-activedescendant", cell.id);
     const here = box.querySelector(".here"); if (here) { here.setAttribute("x", (1000 * index) / data.n - 1); here.setAttribute("visibility", "visible"); }
     showCard(facts[index]);
+    const tab = document.querySelector('[data-view="tokens"]'); if (tab) { tab.dataset.word = tab.dataset.word || tab.textContent; tab.textContent = say(words.back, { i: index }); }
     document.querySelectorAll(".turn.lit").forEach((t) => t.classList.remove("lit"));
     if (keep && facts[index].decision !== null && facts[index].kind >= 2) { const turn = document.getElementById(`d${facts[index].decision}`); if (turn) turn.classList.add("lit"); }
     if (keep) history.replaceState(null, "", `#t${index}`);
     if (scroll) cell.scrollIntoView({ block: "nearest" });
   };
-  const release = () => { pinned = false; card.querySelector(".card-empty").hidden = false; card.querySelector(".card-body").hidden = true; if (selected >= 0) cells[selected].classList.remove("on"); selected = -1; history.replaceState(null, "", location.pathname + location.search); };
+  const release = () => { pinned = false; card.querySelector(".card-empty").hidden = false; card.querySelector(".card-body").hidden = true; if (selected >= 0) cells[selected].classList.remove("on"); selected = -1; const tab = document.querySelector('[data-view="tokens"]'); if (tab && tab.dataset.word) tab.textContent = tab.dataset.word; history.replaceState(null, "", location.pathname + location.search); };
 
-  const view = (name) => { document.getElementById("reading").dataset.show = name; document.querySelectorAll("[data-view]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.view === name))); if (name === "tokens" && data) drawOverview(); };
+  const view = (name) => { document.getElementById("reading").dataset.show = name; document.querySelectorAll("[data-view]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.view === name))); if (name === "tokens" && data) { drawOverview(); if (selected >= 0) cells[selected].scrollIntoView({ block: "center" }); } };
   document.addEventListener("click", (event) => {
     const target = event.target;
     const button = target.closest("[data-view]"); if (button) { view(button.dataset.view); return; }
@@ -171,7 +172,7 @@
     const stepButton = target.closest("button[data-step]"); if (stepButton) { load(stepButton.dataset.step); return; }
     if (target.closest("[data-pin-close]")) { release(); return; }
     const jump = target.closest('a[href^="#d"], a[href^="#t"]');
-    if (jump) { const to = jump.getAttribute("href"); if (to.startsWith("#d")) view("conversation"); else { event.preventDefault(); view("tokens"); select(Number(to.slice(2)), true, true); } }
+    if (jump) { const to = jump.getAttribute("href"); if (to.startsWith("#d")) { view("conversation"); } else { event.preventDefault(); view("tokens"); select(Number(to.slice(2)), true, true); } }
     const cell = target.closest(".tok"); if (cell) { select(Number(cell.dataset.i), true, false); strip.focus({ preventScroll: true }); }
   });
   strip.addEventListener("pointerover", (event) => { const cell = event.target.closest(".tok"); if (cell && !pinned && event.pointerType !== "touch") select(Number(cell.dataset.i), false, false); });
