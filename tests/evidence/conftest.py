@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import django
 import pytest
 from django.db import transaction
 from pytest_django import DjangoDbBlocker
 
-django.setup()  # test modules import models when they are collected
-
-from tests.runs.builders import World, add_group, add_update, build_world  # noqa: E402
-from workbench.blobs import BlobStore  # noqa: E402
+from tests.runs.builders import World, add_group, add_update, build_world
+from workbench.blobs import BlobStore
 
 
 @pytest.fixture

@@ -379,3 +379,67 @@ def test_unreadable_document_does_not_stop_the_rest(world: World) -> None:
 def test_world_captures_have_the_magic(world: World) -> None:
     """The world's files are real capture files: else the blob tests would show nothing."""
     assert struct.unpack_from("4s", world.store.get(world.group.capture_blob_sha256)) == (b"WBG1",)
+
+
+# --- updates, metrics, heads, the reading itself --------------------------------------------------
+
+
+def test_forged_trace_is_found(world: World) -> None:
+    """A trace file whose own hash was made to fit: its frames still have theirs."""
+    update = UpdateBatch.objects.get(batch=0)
+    data = bytearray(world.store.get(str(update.trace_blob_sha256)))
+    data[-10] ^= 1
+    forged = world.store.put(bytes(data))
+
+    def change(value: dict[str, Any]) -> None:
+        value["trace_blob_sha256"] = forged
+
+    rewrite(world, change, "update")
+    assert (6, "runs_traceframe", "frame_sha256") in found(verify(store=world.store, steps=[6]))
+
+
+def test_forged_capture_digest_and_old_values_are_found(world: World) -> None:
+    """The digest follows from the captures; the old log-probabilities have one float32 a trained token."""
+    short = world.store.put(b"\0" * 8)
+
+    def change(value: dict[str, Any]) -> None:
+        value["capture_digest"], value["old_logprobs_sha256"] = "0" * 64, short
+
+    rewrite(world, change, "update")
+    columns = {(6, "runs_updatebatch", "capture_digest"), (6, "runs_updatebatch", "old_logprobs_sha256")}
+    assert columns <= found(verify(store=world.store, steps=[6]))
+
+
+def test_forged_metric_is_recomputed(world: World) -> None:
+    """A metrics document with another mean reward than its group has."""
+
+    def change(value: dict[str, Any]) -> None:
+        value["metrics"][0]["value"] = 0.75
+
+    rewrite(world, change, "metrics")
+    report = verify(store=world.store, steps=[8])
+    assert any("l3.reward_mean/1" in item.row and item.got == "(0.75, 4)" for item in report.faults)
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "column"),
+    [
+        ("runs_runhead", "steps = 9", "steps"), ("runs_runhead", "trajectories = 1", "trajectories"),
+        ("runs_runhead", "state = 'completed'", "state"), ("runs_execution", "state = 'closed'", "state"),
+        ("runs_plan", "state = 'draft'", "state"), ("runs_runtransition", "from_state = 'paused'", "from_state"),
+        ("runs_runhead", "optimizer_sha256 = NULL", "optimizer_sha256"),
+    ],
+)  # fmt: skip
+def test_head_that_its_history_does_not_give(world: World, table: str, change: str, column: str) -> None:
+    """States are the fold of transitions, counters are sums: a head set by hand is named."""
+    sql(f"UPDATE {table} SET {change}")
+    assert (4, table, column) in found(verify(store=world.store, steps=[4]))
+
+
+def test_steps_are_chosen(world: World) -> None:
+    """Only the wanted steps run; an unknown one, or the tenth without a callback, is refused."""
+    report = verify(store=world.store, steps=[1, 5])
+    assert (sorted(report.checked), sorted(report.steps)) == ([1, 5], [1, 5])
+    for steps in ([11], [10]):
+        with pytest.raises(ValueError, match=r"expected some of \[1, 2"):
+            verify(store=world.store, steps=steps)
