@@ -12,6 +12,7 @@ import json
 import math
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,12 @@ def _registry_path(cache_dir: Path, base_model_sha256: str) -> Path:
 
 
 def find_base(
-    model: str, cache_dir: Path, *, environment_config: dict[str, Any] | None = None, expected: str | None = None
+    model: str,
+    cache_dir: Path,
+    *,
+    environment_config: dict[str, Any] | None = None,
+    expected: str | None = None,
+    progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> BaseFiles:
     """Files of a model profile, a local folder or a hub id. An embedded profile is built when absent."""
     if expected is not None and _registry_path(cache_dir, expected).exists():
@@ -123,7 +129,7 @@ def find_base(
         from worker.engine import warmstart
 
         environment_id = model.removeprefix(EMBEDDED_PREFIX).replace("-", "_")
-        built = warmstart.ensure_base_model(environment_id, environment_config or {}, cache_dir)
+        built = warmstart.ensure_base_model(environment_id, environment_config or {}, cache_dir, progress)
         files = BaseFiles(Path(built.path), built.base_model_sha256, built.tokenizer_sha256, dict(built.report))
     else:
         folder = Path(model)
@@ -236,6 +242,9 @@ def _resident(files: BaseFiles, ref: PolicyRef) -> _Resident:
         return _residents[key]
     from transformers import AutoTokenizer
 
+    found = model_folder_sha256(files.path)
+    if found != files.base_model_sha256:
+        raise EngineFault(f"base_model_sha256: got files that hash to {found}, expected {files.base_model_sha256}")
     base = _load_model(files.path, ref.dtype)
     parameters = base.num_parameters()
     model, trainable = adapt(base, ref.adaptation)

@@ -142,7 +142,7 @@ def describe(spec: DescribeSpec, store: Any, *, cache_dir: Path, progress: Progr
     environment = get_environment(spec.environment, spec.environment_config)
     if progress is not None:
         progress({"stage": "base_model"})
-    files = find_base(spec.model, cache_dir, environment_config=spec.environment_config)
+    files = find_base(spec.model, cache_dir, environment_config=spec.environment_config, progress=progress)
     ref = PolicyRef(
         spec.model,
         files.base_model_sha256,
