@@ -1,0 +1,408 @@
+"""One attempt of a job: fencing, loss, the map of exceptions to states, and crashes between any two steps."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone
+
+from runs.actions import jobs
+from runs.actions.closure import closure_of
+from runs.actions.execution import recover_execution
+from runs.models import (
+    BlobRef,
+    ConsumedGroup,
+    Document,
+    EvaluationItem,
+    Execution,
+    Group,
+    Job,
+    MetricPoint,
+    Receipt,
+    Trajectory,
+    UpdateBatch,
+)
+from runs.storage import blob_store
+from tests.runs.scripted import Lab, head_of, run_of
+from tests.runs.test_advance import ALONE, QUICK, told
+from tests.runs.test_jobs import together
+from workbench.contracts.canonical import sha256_hex
+from workbench.settings import child_environment
+from worker import lifecycle, recorder
+from worker.runner_client import RunnerClient, RunnerDied, RunnerFailed
+
+pytest_db = pytest.mark.django_db
+
+
+ERRORS = [RunnerFailed("x", boundary=None, class_name="ValueError", trace=""), ValueError("x")]
+
+
+class Crash(BaseException):
+    """Stands for SIGKILL: nothing in the product may catch it."""
+
+
+def expire(key: str) -> None:
+    """The lease of a job ran out."""
+    Job.objects.filter(key=key).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def counts() -> list[int]:
+    models = (Group, Trajectory, UpdateBatch, Document, MetricPoint, EvaluationItem, BlobRef, ConsumedGroup)
+    return [model.objects.count() for model in models]
+
+
+@pytest_db
+@pytest.mark.parametrize("kind", ["collect", "update"])
+def test_the_result_of_an_old_attempt_is_discarded_whole(lab: Lab, kind: str) -> None:
+    """While the engine works, the lease runs out and another process takes the job."""
+    execution = lab.start(**ALONE)
+    if kind == "update":
+        lab.step(execution, only="collect:0")
+    other: list[Job] = []
+
+    def steal(op: str, spec: Any) -> None:
+        if op == kind and not other:
+            expire(job.key)
+            lifecycle.reap()
+            other.append(jobs.claim(job.pk, owner="other", at=timezone.now()))  # type: ignore[arg-type]
+
+    job = Job.objects.get(key__endswith=f":{kind}:0")
+    lab.script.before = steal
+    before, receipts = counts(), Receipt.objects.count()
+    lifecycle.execute(job.pk)
+    assert counts() == before and Receipt.objects.count() == receipts + 1  # the lost attempt
+    row = Job.objects.get(pk=job.pk)
+    assert (row.state, row.attempt, row.owner) == ("leased", 2, "other")
+    (lost,) = told("attempt.lost")
+    assert (lost["job"], lost["attempt"], lost["reason"]) == (job.key, 1, "lease ran out")
+    expire(job.key)
+    lifecycle.reap()
+    lab.drive(execution)
+    assert execution.state == "closed" and UpdateBatch.objects.count() == 2
+
+
+@pytest_db
+def test_a_message_for_nothing_does_nothing(lab: Lab) -> None:
+    lab.start(**ALONE)
+    job = Job.objects.get(key__endswith=":collect:0")
+    lifecycle.execute(job.pk)
+    before = counts()
+    lifecycle.execute(job.pk)  # the message arrived twice
+    lifecycle.execute(10**6)
+    assert counts() == before and lab.script.calls == ["runtime", "collect"]
+
+
+class Chatty:
+    """An engine that reports without a pause, so that its client never polls."""
+
+    def call(self, op: str, spec: dict[str, Any], *, on_progress: Any = None, should_cancel: Any = None) -> Any:
+        if op == "runtime":
+            return {"runtime": "runtime-test", "harness": sha256_hex(b"harness")}
+        for turn in range(1000):
+            on_progress({"turn": turn})
+        raise AssertionError("nobody stopped it")
+
+
+@pytest_db
+def test_a_heartbeat_after_the_loss_stops_an_engine_that_never_pauses(lab: Lab, monkeypatch: Any) -> None:
+    execution = lab.start(**ALONE)
+    monkeypatch.setattr(lifecycle, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(lifecycle, "engine_client", lambda threads: Chatty())
+    real, beats = jobs.heartbeat, []
+
+    def beat(job: Job, **values: Any) -> bool:
+        beats.append(dict(values["progress"]))
+        if len(beats) == 3:
+            Job.objects.filter(pk=job.pk).update(state="cancelled")
+        return real(job, **values)
+
+    monkeypatch.setattr(jobs, "heartbeat", beat)
+    lab.step(execution, only="collect:0")
+    assert beats == [{"turn": 0}, {"turn": 1}, {"turn": 2}]
+    assert not Group.objects.exists() and Job.objects.get(key__endswith=":collect:0").progress == {"turn": 1}
+
+
+@pytest_db
+def test_a_lost_attempt_is_collected_again_with_the_same_result(lab: Lab) -> None:
+    died: list[str] = []
+
+    def die_once(op: str, spec: Any) -> None:
+        if op == "collect" and not died:
+            died.append(op)
+            raise RunnerDied("killed", -9)
+
+    lab.script.before = die_once
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    assert execution.state == "closed" and len(told("attempt.lost")) == 1
+    assert "engine process died: killed" in told("attempt.lost")[0]["reason"]
+    assert Job.objects.get(attempt=2).state == "succeeded" and not Trajectory.objects.exclude(status="valid").exists()
+
+
+@pytest_db
+def test_after_the_last_attempt_the_groups_are_invalid_and_the_run_goes_on(lab: Lab) -> None:
+    """Three attempts, then no reward at all for the group, and its batch is skipped; the next batch trains."""
+
+    def die(op: str, spec: dict[str, Any]) -> None:
+        if op == "collect" and spec["purpose"] == "train" and spec["groups"][0]["ordinal"] == 0:
+            raise RunnerDied("killed", -9)
+
+    lab.script.before = die
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    assert len(told("attempt.lost")) == 3 and len(told("shard.lost")) == 1
+    group = Group.objects.get(purpose="train", ordinal=0)
+    assert (group.eligible, group.signal, group.mean) == (False, None, None)
+    rows = list(group.trajectories.order_by("slot"))
+    assert [(row.status, row.reward_total, row.advantage) for row in rows] == [
+        ("infrastructure_invalid", None, None)
+    ] * 2
+    assert "worker_lost: engine process died: killed; 3 of 3 attempts lost" in rows[0].invalid_reason
+    job = Job.objects.get(key__endswith=":collect:0")
+    assert (job.state, job.attempt) == ("errored", 3)
+    head = head_of(execution, "V")
+    assert (head.state, head.batch, head.steps, execution.state) == ("completed", 2, 1, "closed")
+    assert UpdateBatch.objects.get(batch=0).skipped == "no_eligible_group"
+
+
+@pytest_db
+def test_a_lost_evaluation_shard_leaves_items_without_outcome(lab: Lab) -> None:
+    def die(op: str, spec: dict[str, Any]) -> None:
+        if op == "collect" and spec["purpose"] == "evaluate" and spec["policy"]["policy_version"] == 0:
+            raise RunnerDied("killed", -9)
+
+    lab.script.before = die
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    assert execution.state == "closed" and EvaluationItem.objects.count() == 2
+    assert EvaluationItem.objects.get(run=None).trajectory.status == "infrastructure_invalid"
+
+
+@pytest_db
+@pytest.mark.parametrize(
+    "error", [RunnerFailed("x", boundary=None, class_name="ValueError", trace=""), ValueError("x")]
+)
+@pytest.mark.parametrize("op", ["collect", "update"])
+def test_an_error_of_ours_ends_the_run_as_partial_invalid(lab: Lab, op: str, error: Exception) -> None:
+    def fail(found: str, spec: dict[str, Any]) -> None:
+        if found == op and spec.get("purpose", "train") == "train":
+            raise error
+
+    lab.script.before = fail
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    head = head_of(execution, "V")
+    assert (head.state, execution.state) == ("partial_invalid", "closed") and "ValueError: x" in head.reason
+    assert Job.objects.get(key__endswith=f":{op}:0").state == "errored"
+    assert UpdateBatch.objects.count() == 0
+
+
+@pytest_db
+def test_an_error_in_an_evaluation_shard_leaves_its_items_missing(lab: Lab) -> None:
+    def fail(op: str, spec: dict[str, Any]) -> None:
+        if op == "collect" and spec["purpose"] == "evaluate" and spec["policy"]["policy_version"] == 2:
+            raise ValueError("x")
+
+    lab.script.before = fail
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    assert execution.state == "closed" and head_of(execution, "V").state == "completed"
+    assert EvaluationItem.objects.count() == 1 and told("job.errored")[0]["reason"] == "ValueError: x"
+
+
+@pytest_db
+def test_a_non_finite_update_is_refused_and_recorded_and_the_execution_closes(lab: Lab) -> None:
+    lab.script.non_finite = lambda spec: spec.batch == 1
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    head = head_of(execution, "V")
+    assert (head.state, head.batch, head.steps, head.policy_version) == ("partial_invalid", 2, 1, 1)
+    refused = UpdateBatch.objects.get(batch=1)
+    assert (refused.skipped, refused.checkpoint_after) == ("non_finite", refused.checkpoint_before)
+    assert execution.state == "closed"
+
+
+@pytest_db
+def test_another_runtime_interrupts_without_costing_an_attempt(lab: Lab) -> None:
+    execution = lab.start(**ALONE)
+    lab.script.runtime = "another"
+    keys = lab.drive(execution)
+    assert execution.state == "interrupted" and len(keys) == 1 and "runtime: got another" in execution.reason
+    job = Job.objects.get(key=keys[0])
+    assert (job.state, job.attempt, job.max_attempts) == ("queued", 1, 4) and not told("attempt.lost")
+    lab.script.runtime = "runtime-test"
+    plan = {"checkpoint": "a", "runtime": "runtime-test", "termination_evidence": "the old host is back"}
+    recover_execution(execution, recovery_plan=plan, by=lab.actor, at=timezone.now())
+    lab.drive(execution)
+    assert execution.state == "closed"
+
+
+@pytest_db
+def test_trouble_with_the_database_costs_an_attempt_and_not_the_run(lab: Lab, monkeypatch: Any) -> None:
+    """A deadlock's victim or a locked database: the lease runs out and the job is tried again."""
+    execution = lab.start(**ALONE)
+    real, failed = recorder.commit_update, []
+
+    def locked(*arguments: Any) -> None:
+        if not failed:
+            failed.append(1)
+            raise OperationalError("database is locked")
+        real(*arguments)
+
+    monkeypatch.setattr(recorder, "commit_update", locked)
+    lab.drive(execution)
+    job = Job.objects.get(key__endswith=":update:0")
+    assert (job.state, head_of(execution, "V").state) == ("leased", "running")
+    expire(job.key)
+    lifecycle.reap()
+    lab.drive(execution)
+    assert execution.state == "closed" and head_of(execution, "V").state == "completed"
+
+
+@pytest_db
+def test_a_close_that_breaks_interrupts_and_can_be_recovered(lab: Lab, monkeypatch: Any) -> None:
+    execution = lab.start(**ALONE)
+    with monkeypatch.context() as patch:
+        patch.setattr("worker.recorder.close_execution", lambda *a, **k: 1 / 0)
+        lab.drive(execution)
+    assert (execution.state, execution.phase) == ("interrupted", "close") and "ZeroDivisionError" in execution.reason
+    plan = {"checkpoint": "a", "runtime": "runtime-test", "termination_evidence": "a bug, mended"}
+    recover_execution(execution, recovery_plan=plan, by=lab.actor, at=timezone.now())
+    assert lab.drive(execution) == [f"{execution.uid}:close:1"] and execution.state == "closed"
+
+
+@pytest_db
+def test_the_reaper_leaves_a_renewed_lease_and_goes_on_after_a_job_that_breaks(lab: Lab, monkeypatch: Any) -> None:
+    execution = lab.start(**QUICK)
+    first, second = Job.objects.order_by("pk")
+    for job in (first, second):
+        assert jobs.claim(job.pk, owner="w", at=timezone.now())
+        expire(job.key)
+    found = jobs.expired(timezone.now())
+    jobs.heartbeat(found[0], at=timezone.now())  # between the reaper's look and its act
+    monkeypatch.setattr(jobs, "expired", lambda at: found)
+    lifecycle.reap()
+    assert list(Job.objects.order_by("pk").values_list("state", flat=True)) == ["leased", "queued"]
+    assert len(told("attempt.lost")) == 1
+
+    for job in (first, second):
+        Job.objects.filter(pk=job.pk).update(state="queued")
+        assert jobs.claim(job.pk, owner="w", at=timezone.now())
+        expire(job.key)
+    monkeypatch.undo()
+    real = jobs.give_back
+
+    def break_first(job: Job, **values: Any) -> bool:
+        if job.pk == first.pk:
+            raise ValueError("poison")
+        return real(job, **values)
+
+    monkeypatch.setattr(jobs, "give_back", break_first)
+    lifecycle.reap()
+    assert list(Job.objects.order_by("pk").values_list("state", flat=True)) == ["leased", "queued"]
+    assert Execution.objects.get(pk=execution.pk).state == "running"
+
+
+@pytest_db
+def test_a_loss_that_cannot_be_recorded_ends_the_job(lab: Lab, monkeypatch: Any) -> None:
+    execution = lab.start(**{**ALONE, "budget": {"batches": 1, "max_steps": 1, "max_attempts": 1}})
+    job = Job.objects.get(key__endswith=":collect:0")
+    assert jobs.claim(job.pk, owner="w", at=timezone.now())
+    expire(job.key)
+    monkeypatch.setattr(recorder, "commit_lost", lambda *a: 1 / 0)
+    lifecycle.reap()
+    assert Job.objects.get(pk=job.pk).state == "errored" and head_of(execution, "V").state == "partial_invalid"
+
+
+@pytest.mark.parametrize("point", ["worker.recorder.reach", "runs.dispatch.reach"])
+def test_a_crash_in_every_commit_and_every_message_changes_nothing(
+    database: BaseDatabaseWrapper, lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, point: str
+) -> None:
+    """Each commit dies once before it ends, or each message dies after its commit; the closure stays the same.
+
+    The expected hash is that of an undisturbed run of the same plan: uids and bytes follow from it alone.
+    """
+    crashes: list[str] = []
+
+    def crash(name: str) -> None:
+        crashes.append(name)
+        if len(crashes) % 2:
+            raise Crash(name)
+
+    execution = lab.start(**ALONE)
+    monkeypatch.setattr(point, crash)
+    for _ in range(60):
+        before = counts()
+        try:
+            while True:
+                before = counts()
+                if lab.step(execution) is None:
+                    break
+            break
+        except Crash:  # before the commit nothing of the job is stored; after it, all of it
+            assert (counts() == before) is point.startswith("worker")
+        for job in Job.objects.filter(state="leased"):
+            expire(job.key)
+        with monkeypatch.context() as calm:
+            calm.setattr("runs.dispatch.reach", lambda name: None)
+            lifecycle.reap()
+    execution.refresh_from_db()
+    assert len(crashes) >= 5 and execution.state == "closed"
+    assert not Job.objects.exclude(state="succeeded").exists()
+    assert ConsumedGroup.objects.count() == UpdateBatch.objects.count() == 2 and Group.objects.count() == 4
+    document = closure_of(execution)
+    assert document is not None
+    SEEN.add(document.sha256)
+    assert len(SEEN) == 1
+
+
+SEEN: set[str] = set()  # closure hashes of one plan, over both databases and both kinds of crash
+
+
+def test_four_workers_on_two_executions_lose_and_double_nothing(database: BaseDatabaseWrapper, lab: Lab) -> None:
+    """Real threads and real commits; on PostgreSQL a wrong order of locks would end in a deadlock."""
+    made = [lab.start(**{**ALONE, "name": name, "seeds": ["1", "2"]}) for name in ("a", "b")]
+
+    def work(index: int) -> int:
+        for _ in range(400):
+            waiting = list(Job.objects.filter(state="queued").order_by("pk").values_list("pk", flat=True))
+            if waiting:
+                lifecycle.execute(waiting[index % len(waiting)])
+            elif not Execution.objects.exclude(state="closed").exists():
+                return 1
+        return 0
+
+    assert together(4, work) == [1, 1, 1, 1]
+    assert not Job.objects.exclude(state="succeeded").exists()
+    assert not told("attempt.lost")
+    assert UpdateBatch.objects.count() == ConsumedGroup.objects.count() == 2 * 2 * 2
+    assert EvaluationItem.objects.count() == 2 * 3
+    assert all(closure_of(execution) for execution in made)
+
+
+@pytest_db
+def test_a_real_engine_process_that_is_killed_is_started_again(lab: Lab, monkeypatch: Any, tmp_path: Path) -> None:
+    """The runner dies by SIGKILL inside the first collection; the second attempt has the same bytes as a double."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "die.collect").touch()
+    client = RunnerClient(
+        child_environment(), store=settings.BLOB_ROOT, cache_dir=cache, service="tests.runs.engine_double"
+    )
+    monkeypatch.setattr(lifecycle, "engine_client", lambda threads: client)
+    try:
+        execution = lab.start(**ALONE)
+        lab.step(execution, only="collect:0")
+        assert "exit status -9" in told("attempt.lost")[0]["reason"] and not Group.objects.exists()
+        lab.step(execution, only="collect:0")
+        assert Group.objects.get().eligible and Job.objects.get(key__endswith=":collect:0").attempt == 2
+        assert blob_store().exists(Group.objects.get().capture_blob_sha256)
+        assert run_of(execution, "V").head.trajectories == 2
+    finally:
+        client.close()
