@@ -276,5 +276,6 @@ LOGGING = {
         # One line for each message would drown the rest: the reaper alone gets one every two seconds.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.request": {"level": "WARNING"},
     },
 }

@@ -207,6 +207,8 @@ class Supervisor:
         """Ctrl-C, SIGTERM and a closed terminal stop everything in order; a second one a second later, at once."""
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
+                continue  # started by nohup: it is meant to outlive its terminal
             loop.add_signal_handler(signum, self._on_signal)
 
     def _on_signal(self) -> None:

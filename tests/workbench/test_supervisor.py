@@ -206,6 +206,23 @@ def test_reader_that_went_away_is_no_error() -> None:
     Output(stream, colour=False).line("one", "text")
 
 
+@pytest.mark.parametrize(("ignored", "stops"), [(False, True), (True, False)])
+def test_closed_terminal_stops_it_unless_nohup_said_otherwise(tmp_path: Path, ignored: bool, stops: bool) -> None:
+    """SIGHUP is ignored before the start exactly when ``nohup`` started it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    async def scenario(keeper: Supervisor) -> None:
+        keeper.handle_signals()
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.05)
+        assert keeper.stop.is_set() is stops
+
+    try:
+        run(tmp_path, scenario)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_prefix_columns_and_colours() -> None:
     assert prefix("web", colour=False) == "web       | "
     assert prefix("web", colour=True) == "\033[36mweb       | \033[0m"
