@@ -98,11 +98,12 @@ def append_only_models(app_config: AppConfig | None = None) -> list[type[models.
 def _unique_sets(model: type[models.Model]) -> list[list[str]]:
     """Column lists whose values at most one row may have."""
     meta = model._meta
-    found = [[field.column] for field in meta.concrete_fields if field.unique]
+    names = [[field.name] for field in meta.concrete_fields if field.unique]
     for constraint in meta.constraints:
         if isinstance(constraint, models.UniqueConstraint) and constraint.fields and constraint.condition is None:
-            found.append([meta.get_field(name).column for name in constraint.fields])  # type: ignore[union-attr]
-    return found
+            names.append(list(constraint.fields))
+    columns = {field.name: str(field.column) for field in meta.concrete_fields}
+    return [[columns[name] for name in group] for group in names]
 
 
 def _sqlite_triggers(model: type[models.Model]) -> dict[str, str]:

@@ -32,11 +32,11 @@ def check_heads(log: StepLog) -> None:
         ("job", Job.objects.all(), JobTransition.objects.all(), "job"),
     ):
         _states(log, table, ((head.pk, head.uid, head.state) for head in heads.iterator(CHUNK)), transitions, owner)
-    heads = RunHead.objects.select_related("run", "checkpoint").order_by("pk")
-    runs = ((head.run_id, head.run.uid, head.state) for head in heads.iterator(CHUNK))
+    run_heads = RunHead.objects.select_related("run", "checkpoint").order_by("pk")
+    runs = ((head.run_id, head.run.uid, head.state) for head in run_heads.iterator(CHUNK))
     _states(log, "run", runs, RunTransition.objects.all(), "run")
-    for head in heads.iterator(CHUNK):
-        _counters(log, head)
+    for run_head in run_heads.iterator(CHUNK):
+        _counters(log, run_head)
 
 
 def _states(log: StepLog, table: str, heads: Any, transitions: Any, owner: str) -> None:

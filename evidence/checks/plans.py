@@ -33,8 +33,8 @@ def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
     rebuilt = freeze_body(body["plan"], body["bindings"])
     for name in sorted(body.keys() | rebuilt.keys()):
         if name not in body or name not in rebuilt or digest(body[name]) != digest(rebuilt[name]):
-            expected, got = json.dumps(rebuilt.get(name)), json.dumps(body.get(name))
-            log.problem("runs_planversion", version.uid, f"bytes.{name}", expected=expected, got=got)
+            want, got = json.dumps(rebuilt.get(name)), json.dumps(body.get(name))
+            log.problem("runs_planversion", version.uid, f"bytes.{name}", expected=want, got=got)
     log.compare("runs_planversion", version.uid, {"strict_pairs": body["pairs"]}, version)
     arms = {arm.key: arm for arm in Arm.objects.filter(plan_version=version)}
     for arm in body["arms"]:
@@ -56,11 +56,12 @@ def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
         log.problem("runs_arm", key, "key", expected=None, got=key)
     schedule = canonical_bytes(body["failure_schedule"])
     rows = list(FailureSchedule.objects.filter(plan_version=version))
-    if [bytes(row.bytes) for row in rows] != [schedule]:
+    if [bytes(found.bytes) for found in rows] != [schedule]:
         log.problem("runs_failureschedule", version.uid, "bytes", expected=schedule.decode(), got=f"{len(rows)} rows")
-    for row in rows:
-        expected = {"sha256": sha256_hex(schedule), "uid": derive_uid(version.uid, "failure_schedule")}
-        log.compare("runs_failureschedule", row.uid, expected, row)
+    for found in rows:
+        sha256 = sha256_hex(schedule)
+        columns = {"sha256": sha256, "uid": derive_uid(version.uid, "failure_schedule")}
+        log.compare("runs_failureschedule", found.uid, columns, found)
 
 
 def _task_set(log: StepLog, task_set: TaskSet, store: BlobStore) -> None:

@@ -34,6 +34,8 @@ def check_replay(log: StepLog, store: BlobStore, recompute: Recompute) -> None:
 def _captures(group: Group, store: BlobStore) -> dict[str, bytes] | None:
     refs: dict[str, list[CaptureRef]] = {}
     for turn in group_turns(group):
+        if turn.capture_sha256 is None or turn.offset is None or turn.length is None:
+            return None  # step 6 names it
         uid = str(turn.trajectory.uid)
         refs.setdefault(uid, []).append(CaptureRef(turn.capture_sha256, uid, turn.decision, turn.offset, turn.length))
     try:

@@ -33,7 +33,7 @@ def _digest(log: StepLog, record: UpdateRecord) -> None:
         found: dict[str, list[str]] = {item.trajectory_uid: [] for item in record.credits}
         turns = Turn.objects.filter(trajectory__uid__in=found).order_by("decision")
         for uid, sha256 in turns.values_list("trajectory__uid", "capture_sha256"):
-            found[str(uid)].append(sha256)
+            found[str(uid)].append(str(sha256))
         hashes = [sha256 for item in record.credits for sha256 in found[item.trajectory_uid]]
     if digest(hashes) != record.capture_digest:
         log.problem(
