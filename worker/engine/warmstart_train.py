@@ -27,23 +27,23 @@ Progress = Callable[[str, int, int], None]
 class CopyStage:
     """Synthetic copying: repeated segments and key -> value recall over random vocabulary ids."""
 
-    steps: int = 100
+    steps: int = 30
     batch: int = 32
     length: int = 48
-    muon_lr: float = 0.02
-    adamw_lr: float = 5e-3
+    muon_lr: float = 0.003
+    adamw_lr: float = 0.003
 
 
 @dataclass(frozen=True)
 class SftStage:
     """Masked cross-entropy: assistant tokens weigh 1, Observation tokens ``observation_weight``."""
 
-    steps: int = 350
-    batch: int = 16
-    demonstrations: int = 4000
+    steps: int = 240
+    batch: int = 10
+    demonstrations: int = 2400
     bucket_batches: int = 16  # sequences are sorted by length within windows of this many batches
-    muon_lr: float = 0.01
-    adamw_lr: float = 3e-3
+    muon_lr: float = 0.004
+    adamw_lr: float = 0.003
     warmup: int = 20
     decay_share: float = 0.4
     final_share: float = 0.03

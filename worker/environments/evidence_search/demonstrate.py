@@ -33,7 +33,7 @@ class Noise:
     cite_all: float = 0.15
     cite_wrong: float = 0.12
     cite_none: float = 0.05
-    malformed: float = 0.012  # per decision
+    malformed: float = 0.006  # per decision
     wrong_answer: float = 0.10
     retry: float = 0.64  # after a time-out; the rest of the three stops
     switch: float = 0.24
