@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import training_path
 from .batch import MicroBatch
+from .fastpath import supports
 from .policy import Policy
 
 
@@ -32,8 +34,22 @@ def _logits(policy: Policy, micro: MicroBatch) -> Tensor:
     return model(input_ids=ids_BT, **options).logits[rows_N, places_N].float()
 
 
-def token_logprobs(policy: Policy, micro: MicroBatch) -> tuple[Tensor, Tensor]:
+def takes_direct_path(policy: Policy) -> bool:
+    """Whether ``training_path`` serves this policy: a small float32 Qwen3-style model, LoRA on its projections only."""
+    model = policy.causal_model()
+    if supports(model) is not None or model.config.hidden_size > training_path.LARGEST_HIDDEN:
+        return False
+    plain = [model.get_input_embeddings(), model.lm_head]
+    return not any(hasattr(module, "base_layer") for module in plain)
+
+
+def token_logprobs(policy: Policy, micro: MicroBatch, tape: _NormTape | None = None) -> tuple[Tensor, Tensor]:
     """Log-probabilities (with gradient where enabled) and exact entropies (without), each [tokens], nats."""
+    if takes_direct_path(policy):
+        found: tuple[Tensor, Tensor] = training_path.score(
+            policy.causal_model(), micro.ids_BT, micro.rows_N, micro.places_N, micro.targets_N, tape
+        )
+        return found
     logits_NV = _logits(policy, micro)
     targets_N = micro.targets_N.to(logits_NV.device)
     log_normal_N = torch.logsumexp(logits_NV, -1)
@@ -58,12 +74,16 @@ class _NormTape:
         values = inputs[0].detach()
 
         def add(gradient: Tensor) -> None:
-            joint = torch.bmm(gradient.detach().transpose(1, 2).float(), values.float())  # [rows, out, in]
-            if joint.shape[0] != self.trajectories:
-                joint = joint.new_zeros(self.trajectories, *joint.shape[1:]).index_add_(0, self.owners_B, joint)
-            self.squares += joint.square().sum((1, 2)).double().cpu()
+            self.add(torch.bmm(gradient.detach().transpose(1, 2).float(), values.float()))
 
         output.register_hook(add)
+
+    def add(self, gradients_B: Tensor) -> None:
+        """Add the squares of one matrix's gradient, given by row: [rows, out, in]."""
+        if gradients_B.shape[0] != self.trajectories:
+            total = gradients_B.new_zeros(self.trajectories, *gradients_B.shape[1:])
+            gradients_B = total.index_add_(0, self.owners_B.to(gradients_B.device), gradients_B)
+        self.squares += gradients_B.square().sum((1, 2)).double().cpu()
 
 
 @contextmanager
@@ -76,6 +96,9 @@ def per_trajectory_norms(policy: Policy, micro: MicroBatch) -> Iterator[_NormTap
         yield None
         return
     tape = _NormTape(len(micro.members), micro.owners_B)
+    if takes_direct_path(policy):
+        yield tape  # filled by the direct path's own backward
+        return
     model = policy.causal_model()
     layers = [module for name, module in model.named_modules() if ".lora_A." in name or ".lora_B." in name]
     handles = [layer.register_forward_hook(tape.watch) for layer in layers if hasattr(layer, "weight")]

@@ -134,7 +134,7 @@ def _micro_step(
     )
     norms: Sequence[float | None] = [None] * len(micro.members)
     with per_trajectory_norms(policy, micro) as tape:
-        logprobs_N, entropies_N = token_logprobs(policy, micro)
+        logprobs_N, entropies_N = token_logprobs(policy, micro, tape)
         device = logprobs_N.device
         objective_N, ratios_N = surrogate_terms(logprobs_N, old_N.to(device), advantages_N.to(device), low, high)
         loss = weighted_loss(objective_N, weights_N.to(device))
