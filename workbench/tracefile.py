@@ -30,9 +30,15 @@ CLIP_NONE, CLIP_LOW, CLIP_HIGH = 0, 1, 2
 
 _SIZES = {"i4": 4, "u1": 1, "f4": 4, "f8": 8}
 ARRAYS = (
-    ("decisions", "i4"), ("old_logprobs", "f4"), ("new_logprobs", "f4"), ("ratios", "f4"), ("clipped", "u1"),
-    ("entropies", "f4"), ("is_credited", "u1"), ("advantages", "f4"),
-)  # fmt: skip
+    ("decisions", "i4"),
+    ("old_logprobs", "f4"),
+    ("new_logprobs", "f4"),
+    ("ratios", "f4"),
+    ("clipped", "u1"),
+    ("entropies", "f4"),
+    ("is_credited", "u1"),
+    ("advantages", "f4"),
+)
 _local = threading.local()  # a compressor that two threads share corrupts memory
 
 
@@ -67,15 +73,20 @@ class Trace:
         expected = len(self.decisions)
         for name, _ in ARRAYS:
             if len(getattr(self, name)) != expected:
-                raise CaptureError(f"{name}: got {len(getattr(self, name))} values, expected {expected} (one a policy token)")
+                raise CaptureError(
+                    f"{name}: got {len(getattr(self, name))} values, expected {expected} (one a policy token)"
+                )
 
     def to_bytes(self) -> bytes:
         """The exact bytes that ``frame_sha256`` covers."""
         header = {
-            "schema": SCHEMA, "trajectory_uid": self.trajectory_uid, "step": self.step, "loss": self.loss,
+            "schema": SCHEMA,
+            "trajectory_uid": self.trajectory_uid,
+            "step": self.step,
+            "loss": self.loss,
             "grad_norm": self.grad_norm,
             "arrays": [{"name": name, "type": kind, "length": len(getattr(self, name))} for name, kind in ARRAYS],
-        }  # fmt: skip
+        }
         encoded = canonical_bytes(header)
         body = b"".join(pack_array(getattr(self, name), kind) for name, kind in ARRAYS)
         return MAGIC + struct.pack("<I", len(encoded)) + encoded + body

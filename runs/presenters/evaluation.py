@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,14 @@ OUTCOMES: list[tuple[str, Any, Q, Q]] = [
     ("recovered", _("recovery, all items"), Q(**{f"{T}recovered": True}), Q()),
     ("recovered_exposed", _("recovery, exposed items"), Q(**{f"{T}recovered": True}), Q(**{f"{T}exposed": True})),
     ("fatal", _("Fatal"), Q(**{f"{T}fatal_confirmed__isnull": False}), Q()),
-    ("continued", _("continued after Fatal"), Q(**{f"{T}continued_after_fatal": True}), Q(**{f"{T}fatal_confirmed__isnull": False})),
+    (
+        "continued",
+        _("continued after Fatal"),
+        Q(**{f"{T}continued_after_fatal": True}),
+        Q(**{f"{T}fatal_confirmed__isnull": False}),
+    ),
     ("invalid", _("infrastructure-invalid"), Q(**{f"{T}status": "infrastructure_invalid"}), Q()),
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def _measures() -> dict[str, Any]:
     return found
 
 
-def _cell(condition: str, split: str, planned: int, row: dict[str, Any] | None) -> CellView:
+def _cell(condition: str, split: str, planned: int, row: Mapping[str, Any] | None) -> CellView:
     row = row or {}
     rates = {key: Rate(key, word, row.get(f"n_{key}", 0), row.get(f"of_{key}", 0)) for key, word, _n, _d in OUTCOMES}
     return CellView(condition, split, planned, row.get("stored", 0), rates, row.get("reward"), row.get("depth"))
@@ -94,9 +100,14 @@ def _cell(condition: str, split: str, planned: int, row: dict[str, Any] | None) 
 
 def cells_of(items: QuerySet[EvaluationItem], planned: dict[tuple[str, str], int]) -> list[CellView]:
     """Cells of one set of items (one checkpoint, usually), in the plan's order. One query."""
-    rows = {(r["condition"], r["split"]): r for r in items.values("condition", "split").annotate(**_measures()).order_by()}
+    rows = {
+        (r["condition"], r["split"]): r for r in items.values("condition", "split").annotate(**_measures()).order_by()
+    }
     keys = [*planned, *[key for key in rows if key not in planned]]
-    return [_cell(condition, split, planned.get((condition, split), 0), rows.get((condition, split))) for condition, split in keys]
+    return [
+        _cell(condition, split, planned.get((condition, split), 0), rows.get((condition, split)))
+        for condition, split in keys
+    ]
 
 
 def run_cells(run: Run) -> list[CellView]:

@@ -46,9 +46,7 @@ class Frame:
 
 def attention_count() -> int:
     """Runs and jobs that a person should look at."""
-    return (
-        RunHead.objects.filter(state__in=TROUBLED_RUNS).count() + Job.objects.filter(state__in=TROUBLED_JOBS).count()
-    )
+    return RunHead.objects.filter(state__in=TROUBLED_RUNS).count() + Job.objects.filter(state__in=TROUBLED_JOBS).count()
 
 
 def build_frame(section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
@@ -63,6 +61,8 @@ def build_frame(section: str, study: Study | None, crumbs: list[Crumb]) -> Frame
         ("receipts", _("Receipts"), StreamHead.objects.aggregate(n=Sum("seq"))["n"] or 0, False),
         ("jobs", _("Jobs"), Job.objects.exclude(state__in=("succeeded", "cancelled")).count(), False),
     ]
-    nav = [NavItem(word, reverse(f"runs:{name}"), count, name == section, alert) for name, word, count, alert in entries]
+    nav = [
+        NavItem(word, reverse(f"runs:{name}"), count, name == section, alert) for name, word, count, alert in entries
+    ]
     studies = list(Study.objects.order_by("slug"))
     return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)

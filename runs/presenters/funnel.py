@@ -82,11 +82,14 @@ def build_funnel(run: Run) -> Funnel:
         (
             _("In a complete group"),
             count["complete"],
-            ngettext("valid, lost with %(n)d rejected group", "valid, lost with %(n)d rejected groups", rejected) % {"n": rejected} if rejected else "",
+            ngettext("valid, lost with %(n)d rejected group", "valid, lost with %(n)d rejected groups", rejected)
+            % {"n": rejected}
+            if rejected
+            else "",
         ),
         (_("With signal"), count["signal"], "; ".join(f"{n} × {state_view('signal', s or '').word}" for s, n in zero)),
         (_("Trained"), trained, "; ".join(why_untrained)),
-    ]  # fmt: skip
+    ]
     return Funnel(_stages(steps), count["requested"], trained, waiting)
 
 
@@ -97,10 +100,15 @@ def _stages(steps: list[tuple[str, int, str]]) -> list[Stage]:
         lost = before - left
         found.append(
             Stage(
-                word, left, lost, why, left / requested if requested else None,
-                100.0 * left / requested if requested else 0.0, 100.0 * lost / requested if requested else 0.0,
+                word,
+                left,
+                lost,
+                why,
+                left / requested if requested else None,
+                100.0 * left / requested if requested else 0.0,
+                100.0 * lost / requested if requested else 0.0,
                 last=position == len(steps) - 1,
-            )  # fmt: skip
+            )
         )
         before = left
     return found

@@ -30,7 +30,9 @@ def columns(group: Group) -> list[Column]:
     rows = sorted(group.trajectories.all(), key=lambda row: row.slot)
     credits = {c.trajectory_id: c for c in TrajectoryCredit.objects.filter(trajectory__in=rows)}
     return [
-        Column(row, reward_view(row, BAR), credits.get(row.pk), turn_views(row, credits.get(row.pk)), list(row.injections))
+        Column(
+            row, reward_view(row, BAR), credits.get(row.pk), turn_views(row, credits.get(row.pk)), list(row.injections)
+        )
         for row in rows
     ]
 
@@ -44,7 +46,9 @@ def aligned(found: list[Column]) -> list[tuple[int, list[TurnView | None]]]:
 def headline(group: Group, found: list[Column]) -> str:
     """The sentence that opens the page."""
     if not group.eligible:
-        return _("Rejected as a whole: %(reason)s. A group never shrinks, and nothing is filled in.") % {"reason": group.ineligible_reason or ""}
+        return _("Rejected as a whole: %(reason)s. A group never shrinks, and nothing is filled in.") % {
+            "reason": group.ineligible_reason or ""
+        }
     successes = sum(bool(column.row.success) for column in found)
     parts = {"n": successes, "of": len(found), "fatal": sum(column.row.fatal_confirmed is not None for column in found)}
     if group.purpose == "evaluate":

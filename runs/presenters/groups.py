@@ -59,8 +59,9 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
     ids = [group.pk for group in groups]
     cut = dict(
         TrajectoryCredit.objects.filter(trajectory__group__in=ids)
-        .values_list("trajectory__group").annotate(n=Sum("masked_tokens"))
-    )  # fmt: skip
+        .values_list("trajectory__group")
+        .annotate(n=Sum("masked_tokens"))
+    )
     found = []
     for group in groups:
         rewards = [row.reward_total for row in group.slots]
@@ -68,9 +69,14 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
         height = max(20.0, 5.0 * piles + 4)
         found.append(
             GroupRow(
-                group, group.slots, stacked_dots(rewards, WIDTH, height / 2), None if group.mean is None else round(group.mean * WIDTH, 2),
-                height, sum(row.fatal_confirmed is not None for row in group.slots), cut.get(group.pk),
+                group,
+                group.slots,
+                stacked_dots(rewards, WIDTH, height / 2),
+                None if group.mean is None else round(group.mean * WIDTH, 2),
+                height,
+                sum(row.fatal_confirmed is not None for row in group.slots),
+                cut.get(group.pk),
                 (group.signal or "") if group.eligible else "ineligible",
-            )  # fmt: skip
+            )
         )
     return found

@@ -60,8 +60,9 @@ def running(limit: int = LIMIT) -> list[Moving]:
     """Running and paused runs with what they do now."""
     runs = list(
         Run.objects.filter(head__state__in=("running", "paused"))
-        .select_related("head", "arm", "plan_version__plan__study").order_by("head__state", "-head__updated_at")[:limit]
-    )  # fmt: skip
+        .select_related("head", "arm", "plan_version__plan__study")
+        .order_by("head__state", "-head__updated_at")[:limit]
+    )
     jobs: dict[int, Job] = {}
     for job in Job.objects.filter(run__in=runs, state="leased").order_by("heartbeat_at"):
         jobs[job.run_id or 0] = job
@@ -71,13 +72,24 @@ def running(limit: int = LIMIT) -> list[Moving]:
 def attention(limit: int = LIMIT) -> list[Attention]:
     """Troubled runs and jobs, newest first."""
     found = [
-        Attention("run", head.state, head.run.name, head.reason, reverse("runs:run", args=[head.run.uid]), head.updated_at)
-        for head in RunHead.objects.filter(state__in=TROUBLED_RUNS).select_related("run").order_by("-updated_at")[:limit]
+        Attention(
+            "run", head.state, head.run.name, head.reason, reverse("runs:run", args=[head.run.uid]), head.updated_at
+        )
+        for head in RunHead.objects.filter(state__in=TROUBLED_RUNS)
+        .select_related("run")
+        .order_by("-updated_at")[:limit]
     ]
     found += [
-        Attention("job", job.state, f"{job.kind} · {job.run.name if job.run else ''}", job.error, reverse("runs:job", args=[job.uid]), job.finished_at or job.created_at)
+        Attention(
+            "job",
+            job.state,
+            f"{job.kind} · {job.run.name if job.run else ''}",
+            job.error,
+            reverse("runs:job", args=[job.uid]),
+            job.finished_at or job.created_at,
+        )
         for job in Job.objects.filter(state__in=TROUBLED_JOBS).select_related("run").order_by("-created_at")[:limit]
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda item: item.at, reverse=True)[:limit]
 
 
@@ -85,16 +97,28 @@ def study_cards() -> list[StudyCard]:
     """Every study; four queries in all."""
     states: dict[int, dict[str, int]] = {}
     for study, state, n in (
-        Run.objects.filter(plan_version__isnull=False).values_list("plan_version__plan__study", "head__state").annotate(n=Count("pk")).order_by()
+        Run.objects.filter(plan_version__isnull=False)
+        .values_list("plan_version__plan__study", "head__state")
+        .annotate(n=Count("pk"))
+        .order_by()
     ):
         states.setdefault(study, {})[state] = n
     items = dict(EvaluationItem.objects.values_list("plan_version__plan__study").annotate(n=Count("pk")).order_by())
     executions: dict[int, list[Execution]] = {}
     for execution in Execution.objects.select_related("plan_version__plan").order_by("-updated_at"):
         executions.setdefault(execution.plan_version.plan.study_id, []).append(execution)
-    studies = Study.objects.annotate(plan_count=Count("plans", distinct=True), last=Max("plans__versions__runs__head__updated_at"))
+    studies = Study.objects.annotate(
+        plan_count=Count("plans", distinct=True), last=Max("plans__versions__runs__head__updated_at")
+    )
     return [
-        StudyCard(study, study.plan_count, states.get(study.pk, {}), executions.get(study.pk, [])[:3], items.get(study.pk, 0), study.last)
+        StudyCard(
+            study,
+            study.plan_count,
+            states.get(study.pk, {}),
+            executions.get(study.pk, [])[:3],
+            items.get(study.pk, 0),
+            study.last,
+        )
         for study in studies.order_by("slug")
     ]
 

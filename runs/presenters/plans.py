@@ -42,16 +42,29 @@ def contracts(version: PlanVersion) -> list[Contract]:
         for path, value in pair["equal"]:
             equal.setdefault(path.split(".")[0], []).append(Field(path, value, value, True))
         different = [Field(path, a, b, False) for path, a, b in pair["different"]]
-        found.append(Contract((pair["arms"][0], pair["arms"][1]), pair["treatment"], different, equal, len(pair["equal"])))
+        found.append(
+            Contract((pair["arms"][0], pair["arms"][1]), pair["treatment"], different, equal, len(pair["equal"]))
+        )
     return found
 
 
 def settings_of(document: dict[str, Any]) -> dict[str, list[tuple[str, Any]]]:
     """The plan's shared fields by section, leaves only; arms, pairs and endpoints have tables of their own."""
     sections = (
-        "policy", "environment", "reward", "rollout", "failure", "objective", "optimizer", "budget", "runtime",
-        "preflight", "error_gate", "evaluation", "retention",
-    )  # fmt: skip
+        "policy",
+        "environment",
+        "reward",
+        "rollout",
+        "failure",
+        "objective",
+        "optimizer",
+        "budget",
+        "runtime",
+        "preflight",
+        "error_gate",
+        "evaluation",
+        "retention",
+    )
     return {
         name: list(flatten(document[name]).items()) if isinstance(document[name], dict) else [("", document[name])]
         for name in sections
@@ -88,6 +101,17 @@ def headline(plan: Plan, version: PlanVersion | None, draft: Draft | None) -> st
         return _("Superseded: %(arms)d arms, %(runs)d runs stay readable under bytes that never changed.") % parts
     pair = body["pairs"][0] if body["pairs"] else None
     if pair is not None:
-        parts |= {"n": len(pair["different"]), "of": len(pair["different"]) + len(pair["equal"]), "a": pair["arms"][0], "b": pair["arms"][1]}
-        return _("Frozen: %(arms)d arms, %(runs)d runs; the strict pair %(a)s and %(b)s differs in %(n)d of %(of)d fields.") % parts
+        parts |= {
+            "n": len(pair["different"]),
+            "of": len(pair["different"]) + len(pair["equal"]),
+            "a": pair["arms"][0],
+            "b": pair["arms"][1],
+        }
+        return (
+            _(
+                "Frozen: %(arms)d arms, %(runs)d runs; the strict pair %(a)s and %(b)s differs in %(n)d of "
+                "%(of)d fields."
+            )
+            % parts
+        )
     return _("Frozen: %(arms)d arms, %(runs)d runs; no pair is declared strict.") % parts

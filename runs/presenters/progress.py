@@ -91,4 +91,6 @@ def run_progress(run: Run, job: Job | None) -> Progress:
     rate = _rate(seen["first"], seen["last"], seen["n"])
     running = head.state == "running"
     left = 60 * (total - seen["n"]) / rate if running and rate and total > seen["n"] else None
-    return Progress(seen["n"], max(total, seen["n"]), unit, rate if running else None, left, doing, head.steps, max_steps)
+    return Progress(
+        seen["n"], max(total, seen["n"]), unit, rate if running else None, left, doing, head.steps, max_steps
+    )

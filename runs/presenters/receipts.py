@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from runs.actions.receipts import genesis
-from runs.models import Group, Job, PlanVersion, Receipt, Run, StreamHead, Trajectory
+from runs.models import Execution, Group, Job, Plan, PlanVersion, Receipt, Run, StreamHead, Trajectory
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.errors import CanonicalError
 
@@ -50,7 +52,11 @@ def _fault(receipt: Receipt, seq: int, prev: str) -> str:
     named = {"stream": receipt.stream, "seq": receipt.seq, "prev": receipt.prev, "kind": receipt.kind}
     for name, value in named.items():
         if body.get(name) != value:
-            return _("%(name)s: the row has %(got)s, the bytes %(want)s") % {"name": name, "got": value, "want": body.get(name)}
+            return _("%(name)s: the row has %(got)s, the bytes %(want)s") % {
+                "name": name,
+                "got": value,
+                "want": body.get(name),
+            }
     return ""
 
 
@@ -65,7 +71,10 @@ def check_chain(stream: str) -> ChainCheck:
         prev = receipt.sha256
     head = StreamHead.objects.filter(stream=stream).first()
     if head is not None and (head.seq, head.sha256) != (seq, prev):
-        problem = _("head: it names entry %(got)d, the last stored entry is %(want)d: the tail is cut") % {"got": head.seq, "want": seq}
+        problem = _("head: it names entry %(got)d, the last stored entry is %(want)d: the tail is cut") % {
+            "got": head.seq,
+            "want": seq,
+        }
         return ChainCheck(stream, seq, max(seq, 1), problem, now)
     return ChainCheck(stream, seq, None, "", now)
 
@@ -80,7 +89,12 @@ def subject_link(receipt: Receipt) -> tuple[str, str] | None:
     uid = receipt.subject_uid
     if uid is None:
         return None
-    models: list[tuple[Any, str]] = [(Run, "runs:run"), (Group, "runs:group"), (Trajectory, "runs:trajectory"), (Job, "runs:job")]
+    models: list[tuple[Any, str]] = [
+        (Run, "runs:run"),
+        (Group, "runs:group"),
+        (Trajectory, "runs:trajectory"),
+        (Job, "runs:job"),
+    ]
     for model, name in models:
         row = model.objects.filter(uid=uid).first()
         if row is not None:
@@ -89,3 +103,30 @@ def subject_link(receipt: Receipt) -> tuple[str, str] | None:
     if version is not None:
         return str(version.plan), reverse("runs:plan", args=[version.plan.study.slug, version.plan.slug])
     return None
+
+
+def _uids(streams: Iterable[str], kind: str) -> list[uuid.UUID]:
+    found = []
+    for stream in streams:
+        head, _colon, tail = stream.partition(":")
+        if head == kind:
+            try:
+                found.append(uuid.UUID(tail))
+            except ValueError:
+                continue
+    return found
+
+
+def stream_names(streams: Iterable[str]) -> dict[str, str]:
+    """Readable name of each stream that belongs to a run, a plan or an execution. Three queries."""
+    listed = list(streams)
+    names = {
+        f"run:{uid}": _("run %(name)s") % {"name": name}
+        for uid, name in Run.objects.filter(uid__in=_uids(listed, "run")).values_list("uid", "name")
+    }
+    for uid, slug in Plan.objects.filter(uid__in=_uids(listed, "plan")).values_list("uid", "slug"):
+        names[f"plan:{uid}"] = _("plan %(name)s") % {"name": slug}
+    executions = Execution.objects.filter(uid__in=_uids(listed, "execution"))
+    for uid, slug in executions.values_list("uid", "plan_version__plan__slug"):
+        names[f"execution:{uid}"] = _("execution of %(name)s") % {"name": slug}
+    return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,11 +31,18 @@ SENTENCES: dict[str, Any] = {
     "safety": gettext_lazy("Anything about safety."),
 }
 VERDICTS: dict[str, Any] = {
-    "improvement": gettext_lazy("improvement"), "equivalence": gettext_lazy("equivalence"), "non_inferiority": gettext_lazy("non-inferiority"),
-    "not_distinguished": gettext_lazy("not distinguished"), "observed_on_this_frozen_sample": gettext_lazy("observed on this frozen sample"),
+    "improvement": gettext_lazy("improvement"),
+    "equivalence": gettext_lazy("equivalence"),
+    "non_inferiority": gettext_lazy("non-inferiority"),
+    "not_distinguished": gettext_lazy("not distinguished"),
+    "observed_on_this_frozen_sample": gettext_lazy("observed on this frozen sample"),
     "pending": gettext_lazy("pending"),
-}  # fmt: skip
-METRICS: list[tuple[str, Any]] = [("reward", gettext_lazy("reward")), ("success", gettext_lazy("success")), ("recovery_all", gettext_lazy("recovery"))]
+}
+METRICS: list[tuple[str, Any]] = [
+    ("reward", gettext_lazy("reward")),
+    ("success", gettext_lazy("success")),
+    ("recovery_all", gettext_lazy("recovery")),
+]
 DOT_WIDTH, ROW = 420.0, 16.0
 
 
@@ -108,11 +115,21 @@ def arm_columns(version: PlanVersion) -> list[ArmColumn]:
     seeds: dict[str, set[str]] = {}
     for key, seed in items.filter(run__isnull=False).values_list("run__arm__key", "run__seed").distinct():
         seeds.setdefault(key, set()).add(seed)
-    columns = [ArmColumn(PARENT, gettext_lazy("parent"), [], 0, _by_place(cells_of(items.filter(run__isnull=True), planned)))]
+    columns = [
+        ArmColumn(PARENT, gettext_lazy("parent"), [], 0, _by_place(cells_of(items.filter(run__isnull=True), planned)))
+    ]
     for arm in version.arms.order_by("position"):
         scaled = {place: n * max(1, len(arm.seeds)) for place, n in planned.items()}
         cells = cells_of(items.filter(run__arm=arm), scaled)
-        columns.append(ArmColumn(arm.key, {"en": arm.title_en, "zh": arm.title_zh}, sorted(seeds.get(arm.key, ())), len(arm.seeds), _by_place(cells)))
+        columns.append(
+            ArmColumn(
+                arm.key,
+                {"en": arm.title_en, "zh": arm.title_zh},
+                sorted(seeds.get(arm.key, ())),
+                len(arm.seeds),
+                _by_place(cells),
+            )
+        )
     return columns
 
 
@@ -120,19 +137,35 @@ def _by_place(cells: list[CellView]) -> dict[tuple[str, str], CellView]:
     return {(cell.condition, cell.split): cell for cell in cells}
 
 
-def _value(metric: str, row: dict[str, Any]) -> float | None:
+def _value(metric: str, row: Mapping[str, Any]) -> float | None:
     if row["trajectory__status"] != "valid":
         return None
-    raw = row["trajectory__reward_total"] if metric == "reward" else row["trajectory__success"] if metric == "success" else bool(row["trajectory__recovered"])
+    raw = (
+        row["trajectory__reward_total"]
+        if metric == "reward"
+        else row["trajectory__success"]
+        if metric == "success"
+        else bool(row["trajectory__recovered"])
+    )
     return None if raw is None else float(raw)
 
 
 def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str, Any] | None) -> list[PairedDots]:
     """Paired tasks of two arms for every condition, split and metric; pairs match on seed, task and repeat."""
     rows = list(
-        EvaluationItem.objects.filter(plan_version=version, run__arm__key__in=arms)
-        .values("condition", "split", "repeat", "task__key", "run__arm__key", "run__seed", "trajectory__status", "trajectory__reward_total", "trajectory__success", "trajectory__recovered")
-    )  # fmt: skip
+        EvaluationItem.objects.filter(plan_version=version, run__arm__key__in=arms).values(
+            "condition",
+            "split",
+            "repeat",
+            "task__key",
+            "run__arm__key",
+            "run__seed",
+            "trajectory__status",
+            "trajectory__reward_total",
+            "trajectory__success",
+            "trajectory__recovered",
+        )
+    )
     places = sorted({(row["condition"], row["split"]) for row in rows})
     found = []
     for place in places:
@@ -146,7 +179,9 @@ def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str
     return found
 
 
-def _paired_tasks(rows: Iterable[dict[str, Any]], arms: tuple[str, str], metric: str) -> dict[str, list[tuple[float, float]]]:
+def _paired_tasks(
+    rows: Iterable[Mapping[str, Any]], arms: tuple[str, str], metric: str
+) -> dict[str, list[tuple[float, float]]]:
     slots: dict[tuple[str, str, int], dict[str, float]] = {}
     for row in rows:
         value = _value(metric, row)
@@ -159,8 +194,17 @@ def _paired_tasks(rows: Iterable[dict[str, Any]], arms: tuple[str, str], metric:
     return tasks
 
 
-def _dots(place: tuple[str, str], metric: str, word: Any, tasks: dict[str, list[tuple[float, float]]], contrast: dict[str, Any] | None) -> PairedDots:
-    means = [(task, statistics.fmean(a for a, _ in pairs), statistics.fmean(b for _, b in pairs), len(pairs)) for task, pairs in tasks.items()]
+def _dots(
+    place: tuple[str, str],
+    metric: str,
+    word: Any,
+    tasks: dict[str, list[tuple[float, float]]],
+    contrast: dict[str, Any] | None,
+) -> PairedDots:
+    means = [
+        (task, statistics.fmean(a for a, _ in pairs), statistics.fmean(b for _, b in pairs), len(pairs))
+        for task, pairs in tasks.items()
+    ]
     means.sort(key=lambda item: (item[2] - item[1], item[0]), reverse=True)
     rows = [
         TaskRow(task, a, b, round(a * DOT_WIDTH, 1), round(b * DOT_WIDTH, 1), round(ROW * (i + 0.5), 1), n)
@@ -170,7 +214,9 @@ def _dots(place: tuple[str, str], metric: str, word: Any, tasks: dict[str, list[
     return PairedDots(*place, metric, word, rows, better, worse, len(rows) - better - worse, contrast, ROW * len(rows))
 
 
-def _contrast(aggregate: dict[str, Any] | None, arms: tuple[str, str], place: tuple[str, str], metric: str) -> dict[str, Any] | None:
+def _contrast(
+    aggregate: dict[str, Any] | None, arms: tuple[str, str], place: tuple[str, str], metric: str
+) -> dict[str, Any] | None:
     if aggregate is None:
         return None
     for item in aggregate["comparisons"]["strict_pairs"]:
@@ -185,10 +231,16 @@ def _plain(over: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     interval, spread = over["interval"], over["spread"]
     return {
-        "difference": decode_float(over["task_difference"]["value"]), "low": decode_float(interval["low"]), "high": decode_float(interval["high"]),
-        "level": interval["level"], "tasks": interval["tasks"], "note": interval["note"], "seeds": over["seeds"]["numerator"],
-        "sd": decode_float(spread.get("sd")) if isinstance(spread, dict) else None, "distinguished": over["distinguished"],
-    }  # fmt: skip
+        "difference": decode_float(over["task_difference"]["value"]),
+        "low": decode_float(interval["low"]),
+        "high": decode_float(interval["high"]),
+        "level": interval["level"],
+        "tasks": interval["tasks"],
+        "note": interval["note"],
+        "seeds": over["seeds"]["numerator"],
+        "sd": decode_float(spread.get("sd")) if isinstance(spread, dict) else None,
+        "distinguished": over["distinguished"],
+    }
 
 
 def endpoint_views(document: dict[str, Any], aggregate: dict[str, Any] | None) -> list[EndpointView]:
@@ -196,7 +248,16 @@ def endpoint_views(document: dict[str, Any], aggregate: dict[str, Any] | None) -
     if aggregate is None:
         why = _("the aggregate is computed when the execution closes")
         return [
-            EndpointView(e, e["compare"]["arms"], "pending", VERDICTS["pending"], why, None, [SENTENCES["pending"]], [v for k, v in SENTENCES.items() if k != "pending"])
+            EndpointView(
+                e,
+                e["compare"]["arms"],
+                "pending",
+                VERDICTS["pending"],
+                why,
+                None,
+                [SENTENCES["pending"]],
+                [v for k, v in SENTENCES.items() if k != "pending"],
+            )
             for e in document["endpoints"]
         ]
     found = []
@@ -205,9 +266,16 @@ def endpoint_views(document: dict[str, Any], aggregate: dict[str, Any] | None) -
             contrast = _plain(result["contrast"]["over_seeds"]) if result["contrast"] else None
             found.append(
                 EndpointView(
-                    item["endpoint"], result["arms"], result["verdict"], VERDICTS.get(result["verdict"], result["verdict"]), result["reason"], contrast,
-                    [SENTENCES.get(name, name) for name in result["may_say"]], [SENTENCES.get(name, name) for name in result["may_not_say"]], result["opposite_direction"],
-                )  # fmt: skip
+                    item["endpoint"],
+                    result["arms"],
+                    result["verdict"],
+                    VERDICTS.get(result["verdict"], result["verdict"]),
+                    result["reason"],
+                    contrast,
+                    [SENTENCES.get(name, name) for name in result["may_say"]],
+                    [SENTENCES.get(name, name) for name in result["may_not_say"]],
+                    result["opposite_direction"],
+                )
             )
     return found
 
@@ -218,7 +286,10 @@ def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
     evaluated = sum(bool(column.seeds) for column in columns)
     if not settled:
         if evaluated:
-            return _("Pending: %(n)d of %(of)d arms have evaluation items; no comparison is stored yet.") % {"n": evaluated, "of": len(columns) - 1}
+            return _("Pending: %(n)d of %(of)d arms have evaluation items; no comparison is stored yet.") % {
+                "n": evaluated,
+                "of": len(columns) - 1,
+            }
         return _("Pending: no arm has been evaluated yet.")
     parts = [f"{e.endpoint['id']} ({' − '.join(reversed(e.arms))}): {e.word}" for e in settled[:2]]
     return "; ".join(parts) + "."

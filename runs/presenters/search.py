@@ -47,15 +47,27 @@ def find(query: str) -> list[Hit]:
 
 
 def _by_name(query: str) -> list[Hit]:
-    hits = [Hit(_("run"), r.name, str(r.uid), reverse("runs:run", args=[r.uid])) for r in Run.objects.filter(name__icontains=query)[:LIMIT]]
+    hits = [
+        Hit(_("run"), r.name, str(r.uid), reverse("runs:run", args=[r.uid]))
+        for r in Run.objects.filter(name__icontains=query)[:LIMIT]
+    ]
     hits += [
         Hit(_("plan"), p.slug, str(p.uid), reverse("runs:plan", args=[p.study.slug, p.slug]))
-        for p in Plan.objects.filter(Q(slug__icontains=query) | Q(study__slug__icontains=query)).select_related("study")[:LIMIT]
+        for p in Plan.objects.filter(Q(slug__icontains=query) | Q(study__slug__icontains=query)).select_related(
+            "study"
+        )[:LIMIT]
     ]
     for task in Task.objects.filter(Q(key__icontains=query) | Q(prompt__icontains=query))[:LIMIT]:
         group = Group.objects.filter(task=task).order_by("-pk").first()
         if group is not None:
-            hits.append(Hit(_("task, newest group"), f"{task.key} ({task.split})", task.task_sha256, reverse("runs:group", args=[group.uid])))
+            hits.append(
+                Hit(
+                    _("task, newest group"),
+                    f"{task.key} ({task.split})",
+                    task.task_sha256,
+                    reverse("runs:group", args=[group.uid]),
+                )
+            )
     return hits
 
 
@@ -65,9 +77,11 @@ def _by_uid(prefix: str) -> list[Hit]:
         return []
     hits: list[Hit] = []
     models: list[tuple[Any, type[Model], str]] = [
-        (_("run"), Run, "runs:run"), (_("group"), Group, "runs:group"),
-        (_("trajectory"), Trajectory, "runs:trajectory"), (_("job"), Job, "runs:job"),
-    ]  # fmt: skip
+        (_("run"), Run, "runs:run"),
+        (_("group"), Group, "runs:group"),
+        (_("trajectory"), Trajectory, "runs:trajectory"),
+        (_("job"), Job, "runs:job"),
+    ]
     for kind, model, name in models:
         rows: QuerySet[Any] = model._default_manager.filter(where)[:LIMIT]
         hits += [Hit(kind, str(row), str(row.uid), reverse(name, args=[row.uid])) for row in rows]
@@ -77,17 +91,30 @@ def _by_uid(prefix: str) -> list[Hit]:
 def _by_hash(prefix: str) -> list[Hit]:
     if "-" in prefix:
         return []
-    hits = [Hit(_("receipt"), r.kind, r.sha256, reverse("runs:receipt", args=[r.sha256])) for r in Receipt.objects.filter(sha256__startswith=prefix)[:LIMIT]]
+    hits = [
+        Hit(_("receipt"), r.kind, r.sha256, reverse("runs:receipt", args=[r.sha256]))
+        for r in Receipt.objects.filter(sha256__startswith=prefix)[:LIMIT]
+    ]
     hits += [
         Hit(_("plan"), v.plan.slug, v.sha256, reverse("runs:plan", args=[v.plan.study.slug, v.plan.slug]))
         for v in PlanVersion.objects.filter(sha256__startswith=prefix).select_related("plan__study")[:LIMIT]
     ]
     hits += [
-        Hit(_("capture"), f"d{t.decision}", t.capture_sha256 or "", reverse("runs:trajectory", args=[t.trajectory.uid]) + f"#d{t.decision}")
+        Hit(
+            _("capture"),
+            f"d{t.decision}",
+            t.capture_sha256 or "",
+            reverse("runs:trajectory", args=[t.trajectory.uid]) + f"#d{t.decision}",
+        )
         for t in Turn.objects.filter(capture_sha256__startswith=prefix).select_related("trajectory")[:LIMIT]
     ]
     hits += [
-        Hit(_("checkpoint"), f"v{c.policy_version}", c.sha256, reverse("runs:run", args=[c.run.uid]) if c.run else reverse("runs:checkpoints"))
+        Hit(
+            _("checkpoint"),
+            f"v{c.policy_version}",
+            c.sha256,
+            reverse("runs:run", args=[c.run.uid]) if c.run else reverse("runs:checkpoints"),
+        )
         for c in Checkpoint.objects.filter(sha256__startswith=prefix).select_related("run")[:LIMIT]
     ]
     hits += [

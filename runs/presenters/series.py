@@ -50,7 +50,11 @@ def _from_groups(field: str) -> Callable[[Run], list[Point]]:
 
 
 def _silent_share(run: Run) -> list[Point]:
-    rows = Group.objects.filter(run=run, purpose="train", eligible=True).order_by("ordinal").values_list("ordinal", "signal")
+    rows = (
+        Group.objects.filter(run=run, purpose="train", eligible=True)
+        .order_by("ordinal")
+        .values_list("ordinal", "signal")
+    )
     found: list[Point] = []
     flags: list[bool] = []
     for ordinal, signal in rows:
@@ -83,17 +87,116 @@ GROUP, STEP = _("group"), _("optimizer step")
 DEFINITIONS: dict[str, Definition] = {
     item.key: item
     for item in (
-        Definition("reward", _("Mean reward of a group"), _("0 to 1"), "R", GROUP, _("Mean of the total rewards of the slots of each eligible group. Tasks differ from group to group: compare on the results page, not here."), _from_groups("mean")),
-        Definition("sigma", _("Group σ"), _("reward"), "L3", GROUP, _("Population standard deviation of the rewards within a group. 0 means that the group trains nothing."), _from_groups("sigma")),
-        Definition("silent", _("Groups without signal"), _("of last 12, %"), "L3", GROUP, _("Share of zero-variance groups among the last twelve eligible groups. It says neither converged nor collapsed."), _silent_share, 0, True),
-        Definition("loss", _("Loss"), _("per trajectory"), "L1", STEP, _("Clipped objective, negative, averaged over the trajectories of the batch. Its level says little in policy-gradient training."), _from_steps("loss"), 4),
-        Definition("grad_norm", _("Gradient norm"), _("L2, before clipping"), "L1", STEP, _("A spike names a step; the update's trace names the trajectory."), _from_steps("grad_norm"), 2, True),
-        Definition("clip", _("Clip fraction"), _("of trained tokens, %"), "L1", STEP, _("Tokens whose ratio left the clip range on the side that the objective clips, low and high together. The first step of a batch, where it is 0 by construction, is left out."), _from_steps("clip_low_share", "clip_high_share", scale=100.0, moved=True), 1, True),
-        Definition("kl_k3", _("KL to the old policy"), _("nats, k3"), "L1", STEP, _("Estimator k3 over the trained tokens, against the policy that sampled them. The first step of a batch, where it is 0, is left out."), _from_steps("kl_k3", moved=True), 4, True),
-        Definition("entropy", _("Token entropy"), _("nats"), "L2", STEP, _("Exact entropy over the vocabulary, mean over the trained tokens. Falling entropy warns poorly early."), _from_steps("entropy"), 2),
-        Definition("update_norm", _("Relative update"), _("norm of change / norm"), "L1", STEP, _("How far one step moved the trained parameters, relative to their norm."), _from_steps("relative_update_norm"), 6, True),
+        Definition(
+            "reward",
+            _("Mean reward of a group"),
+            _("0 to 1"),
+            "R",
+            GROUP,
+            _(
+                "Mean of the total rewards of the slots of each eligible group. Tasks differ from group to "
+                "group: compare on the results page, not here."
+            ),
+            _from_groups("mean"),
+        ),
+        Definition(
+            "sigma",
+            _("Group σ"),
+            _("reward"),
+            "L3",
+            GROUP,
+            _("Population standard deviation of the rewards within a group. 0 means that the group trains nothing."),
+            _from_groups("sigma"),
+        ),
+        Definition(
+            "silent",
+            _("Groups without signal"),
+            _("of last 12, %"),
+            "L3",
+            GROUP,
+            _(
+                "Share of zero-variance groups among the last twelve eligible groups. It says neither converged "
+                "nor collapsed."
+            ),
+            _silent_share,
+            0,
+            True,
+        ),
+        Definition(
+            "loss",
+            _("Loss"),
+            _("per trajectory"),
+            "L1",
+            STEP,
+            _(
+                "Clipped objective, negative, averaged over the trajectories of the batch. Its level says little "
+                "in policy-gradient training."
+            ),
+            _from_steps("loss"),
+            4,
+        ),
+        Definition(
+            "grad_norm",
+            _("Gradient norm"),
+            _("L2, before clipping"),
+            "L1",
+            STEP,
+            _("A spike names a step; the update's trace names the trajectory."),
+            _from_steps("grad_norm"),
+            2,
+            True,
+        ),
+        Definition(
+            "clip",
+            _("Clip fraction"),
+            _("of trained tokens, %"),
+            "L1",
+            STEP,
+            _(
+                "Tokens whose ratio left the clip range on the side that the objective clips, low and high "
+                "together. The first step of a batch, where it is 0 by construction, is left out."
+            ),
+            _from_steps("clip_low_share", "clip_high_share", scale=100.0, moved=True),
+            1,
+            True,
+        ),
+        Definition(
+            "kl_k3",
+            _("KL to the old policy"),
+            _("nats, k3"),
+            "L1",
+            STEP,
+            _(
+                "Estimator k3 over the trained tokens, against the policy that sampled them. The first step of a "
+                "batch, where it is 0, is left out."
+            ),
+            _from_steps("kl_k3", moved=True),
+            4,
+            True,
+        ),
+        Definition(
+            "entropy",
+            _("Token entropy"),
+            _("nats"),
+            "L2",
+            STEP,
+            _("Exact entropy over the vocabulary, mean over the trained tokens. Falling entropy warns poorly early."),
+            _from_steps("entropy"),
+            2,
+        ),
+        Definition(
+            "update_norm",
+            _("Relative update"),
+            _("norm of change / norm"),
+            "L1",
+            STEP,
+            _("How far one step moved the trained parameters, relative to their norm."),
+            _from_steps("relative_update_norm"),
+            6,
+            True,
+        ),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -148,6 +251,11 @@ def chart_views(run: Run) -> list[ChartView]:
         points = definition.read(run)
         values = [p[1] for p in points if p[1] is not None]
         found.append(
-            ChartView(definition, values[-1] if values else None, values[-1] - values[0] if len(values) > 1 else None, len(points))
+            ChartView(
+                definition,
+                values[-1] if values else None,
+                values[-1] - values[0] if len(values) > 1 else None,
+                len(points),
+            )
         )
     return found

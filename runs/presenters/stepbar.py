@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ def build_step_bar(run: Run, planned: int) -> StepBar:
     count = math.ceil(planned / per_cell)
     pitch = (WIDTH - LEFT) / count
     full = max((row["sigma"] or 0.0 for row in rows), default=0.0)
-    bins: dict[int, list[dict[str, Any]]] = {}
+    bins: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         bins.setdefault(row["ordinal"] // per_cell, []).append(row)
     cells = [_cell(found, index, pitch, full) for index, found in sorted(bins.items())]
@@ -69,16 +70,20 @@ def build_step_bar(run: Run, planned: int) -> StepBar:
     step = max(1, round(count / 6 / 5) * 5 or 1)
     ticks = [(round(LEFT + (i + 0.5) * pitch, 1), i * per_cell) for i in range(0, count, step)]
     return StepBar(
-        cells, ghosts, ticks, per_cell, full,
+        cells,
+        ghosts,
+        ticks,
+        per_cell,
+        full,
         with_signal=sum(row["signal"] == "signal" for row in rows),
         discarded=sum(not row["eligible"] for row in rows),
         zero=sum(row["eligible"] and row["signal"] != "signal" for row in rows),
         errors=sum(bool(row["ineligible_reason"]) for row in rows),
         total=len(rows),
-    )  # fmt: skip
+    )
 
 
-def _cell(rows: list[dict[str, Any]], index: int, pitch: float, full: float) -> Cell:
+def _cell(rows: Sequence[Mapping[str, Any]], index: int, pitch: float, full: float) -> Cell:
     x, width = LEFT + index * pitch, max(1.0, pitch - 2)
     sigma = max((row["sigma"] or 0.0 for row in rows), default=0.0)
     height = BAR * sigma / full if full else 0.0
@@ -87,12 +92,16 @@ def _cell(rows: list[dict[str, Any]], index: int, pitch: float, full: float) -> 
     reason = first["ineligible_reason"] or ""
     title = _("group %(span)s, %(task)s, σ %(sigma).3f") % {"span": span, "task": first["task__key"], "sigma": sigma}
     return Cell(
-        x=round(x, 2), width=round(width, 2), middle=round(x + width / 2, 2), height=round(height, 2),
-        top=round(BAR - height, 2), url=reverse("runs:group", args=[first["uid"]]),
+        x=round(x, 2),
+        width=round(width, 2),
+        middle=round(x + width / 2, 2),
+        height=round(height, 2),
+        top=round(BAR - height, 2),
+        url=reverse("runs:group", args=[first["uid"]]),
         title=f"{title}. {reason}" if reason else title,
         discarded=sum(not row["eligible"] for row in rows),
         all_right=sum(row["signal"] == "zero_all_right" for row in rows),
         all_wrong=sum(row["signal"] in ("zero_all_wrong", "zero_equal") for row in rows),
         errors=sum(bool(row["ineligible_reason"]) for row in rows),
         recorded=True,
-    )  # fmt: skip
+    )

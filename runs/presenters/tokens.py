@@ -135,7 +135,13 @@ def sequence_of(captures: Sequence[Capture]) -> TokenSequence:
 
 
 def _append_turn(
-    capture: Capture, ids: list[int], kinds: list[int], segments: list[Segment], policy: list[int], decisions: list[int], sampler: dict[int, float]
+    capture: Capture,
+    ids: list[int],
+    kinds: list[int],
+    segments: list[Segment],
+    policy: list[int],
+    decisions: list[int],
+    sampler: dict[int, float],
 ) -> None:
     base = len(ids)
     classes = [THINK if s == SEGMENT_THINK else ACTION for s in capture.segments]
@@ -201,15 +207,21 @@ def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | 
         if segment.decision is not None and segment.kind in (THINK, ACTION):
             starts.setdefault(segment.decision, segment.start)
     return {
-        "n": len(own.ids), "ids": own.ids, "kinds": own.kinds,
+        "n": len(own.ids),
+        "ids": own.ids,
+        "kinds": own.kinds,
         "texts": None if texts is None else [texts[i] if 0 <= i < len(texts) else None for i in own.ids],
         "segments": [[s.start, s.end, s.kind, s.decision, s.rewritten] for s in own.segments],
-        "policy": own.policy, "engine": [[i, _number(v)] for i, v in own.sampler.items()],
-        "trace": credit, "trace_missing": why, "step": trace.step if trace else None, "steps": steps,
+        "policy": own.policy,
+        "engine": [[i, _number(v)] for i, v in own.sampler.items()],
+        "trace": credit,
+        "trace_missing": why,
+        "step": trace.step if trace else None,
+        "steps": steps,
         "fatal_start": starts.get(trajectory.fatal_start) if trajectory.fatal_start is not None else None,
         "fatal_confirmed": starts.get(trajectory.fatal_confirmed) if trajectory.fatal_confirmed is not None else None,
         "divergence": divergence,
-    }  # fmt: skip
+    }
 
 
 def _credit_arrays(own: TokenSequence, trace: Trace | None) -> dict[str, Any] | None:
@@ -219,8 +231,11 @@ def _credit_arrays(own: TokenSequence, trace: Trace | None) -> dict[str, Any] | 
     if len(trace.decisions) != len(own.policy):
         raise ContractError(f"trace: got {len(trace.decisions)} tokens, expected {len(own.policy)} policy tokens")
     return {
-        "old": [_number(v) for v in trace.old_logprobs], "new": [_number(v) for v in trace.new_logprobs],
-        "ratio": [_number(v) for v in trace.ratios], "clipped": list(trace.clipped),
-        "entropy": [_number(v) for v in trace.entropies], "credited": list(trace.is_credited),
+        "old": [_number(v) for v in trace.old_logprobs],
+        "new": [_number(v) for v in trace.new_logprobs],
+        "ratio": [_number(v) for v in trace.ratios],
+        "clipped": list(trace.clipped),
+        "entropy": [_number(v) for v in trace.entropies],
+        "credited": list(trace.is_credited),
         "advantage": [_number(v) for v in trace.advantages],
-    }  # fmt: skip
+    }

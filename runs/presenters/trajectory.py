@@ -46,7 +46,16 @@ def turn_views(trajectory: Trajectory, credit: TrajectoryCredit | None) -> list[
         cut = None
         if credit is not None:
             cut = credit.masked_tokens > 0 and credit.fatal_start is not None and turn.decision >= credit.fatal_start
-        found.append(TurnView(turn, call, getattr(call, "observation", None) if call else None, cut, injected.get(turn.decision), marks))
+        found.append(
+            TurnView(
+                turn,
+                call,
+                getattr(call, "observation", None) if call else None,
+                cut,
+                injected.get(turn.decision),
+                marks,
+            )
+        )
     return found
 
 
@@ -80,9 +89,14 @@ def reward_view(trajectory: Trajectory, width: float = BAR_WIDTH) -> RewardView:
     bar = stacked_bar([(p.component.name, p.component.points, p.tone) for p in parts], width if gate else 0.0)
     mean, total = trajectory.group.mean, trajectory.reward_total
     return RewardView(
-        parts, bar, total, trajectory.gate, mean, None if mean is None else round(mean * width, 1),
+        parts,
+        bar,
+        total,
+        trajectory.gate,
+        mean,
+        None if mean is None else round(mean * width, 1),
         None if total is None else round(total * width, 1),
-    )  # fmt: skip
+    )
 
 
 def _outcome(trajectory: Trajectory) -> str:
@@ -116,16 +130,24 @@ def _rank(trajectory: Trajectory, siblings: list[Trajectory]) -> SafeString:
     if own == min(rewards):
         return format_html(_("with the {0} of its group"), figure(_("lowest reward"), title))
     above = sum(r > own for r in rewards)
-    return format_html(_("with {0} in its group"), figure(_("reward %(k)d of %(n)d") % {"k": above + 1, "n": len(rewards)}, title))
+    return format_html(
+        _("with {0} in its group"), figure(_("reward %(k)d of %(n)d") % {"k": above + 1, "n": len(rewards)}, title)
+    )
 
 
 def headline(trajectory: Trajectory, siblings: list[Trajectory], credit: TrajectoryCredit | None) -> SafeString:
     """The sentence that opens the page."""
     if trajectory.status != "valid":
-        return format_html(_("No outcome: {0}. It has no reward, and its whole group was rejected."), trajectory.invalid_reason or "")
-    first = format_html("{} {}", _outcome(trajectory), _rank(trajectory, siblings))
+        return format_html(
+            _("No outcome: {0}. It has no reward, and its whole group was rejected."), trajectory.invalid_reason or ""
+        )
+    first = format_html(_("{0} {1}"), _outcome(trajectory), _rank(trajectory, siblings))
     if credit is not None:
-        title = _("%(t)d trained, %(c)d cut, of %(n)d policy tokens") % {"t": credit.trained_tokens, "c": credit.masked_tokens, "n": credit.policy_tokens}
+        title = _("%(t)d trained, %(c)d cut, of %(n)d policy tokens") % {
+            "t": credit.trained_tokens,
+            "c": credit.masked_tokens,
+            "n": credit.policy_tokens,
+        }
         shown = figure(_("%(t)d of %(n)d") % {"t": credit.trained_tokens, "n": credit.policy_tokens}, title)
         return join_clauses([first, format_html(_("{0} policy tokens were trained"), shown)])
     return join_clauses([first, format_html("{}", _untrained(trajectory))])

@@ -13,6 +13,7 @@ Rules, in order:
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,18 +65,23 @@ def _state_sentence(run: Run) -> SafeString | None:
 
 def _lead(state: str, stable: bool) -> str:
     words = {
-        ("running", True): _("Stable so far"), ("running", False): _("Running, but not stable"),
-        ("paused", True): _("Paused, stable until then"), ("paused", False): _("Paused, and not stable before that"),
-        ("completed", True): _("Completed and stable throughout"), ("completed", False): _("Completed, but not stable throughout"),
-        ("stopped", True): _("Stopped by a gate"), ("stopped", False): _("Stopped by a gate, and not stable before that"),
+        ("running", True): _("Stable so far"),
+        ("running", False): _("Running, but not stable"),
+        ("paused", True): _("Paused, stable until then"),
+        ("paused", False): _("Paused, and not stable before that"),
+        ("completed", True): _("Completed and stable throughout"),
+        ("completed", False): _("Completed, but not stable throughout"),
+        ("stopped", True): _("Stopped by a gate"),
+        ("stopped", False): _("Stopped by a gate, and not stable before that"),
         ("interrupted", True): _("Interrupted; it waits for a recovery plan"),
         ("interrupted", False): _("Interrupted, and not stable before that"),
-        ("cancelled", True): _("Cancelled"), ("cancelled", False): _("Cancelled, and not stable before that"),
-    }  # fmt: skip
+        ("cancelled", True): _("Cancelled"),
+        ("cancelled", False): _("Cancelled, and not stable before that"),
+    }
     return words.get((state, stable), state)
 
 
-def stability(steps: list[dict[str, Any]]) -> tuple[bool, str]:
+def stability(steps: Sequence[Mapping[str, Any]]) -> tuple[bool, str]:
     """Whether rule 2 holds, and the measured reason. ``steps``: loss, grad_norm, clip shares, nonfinite, by step."""
     bad = next((s for s in steps if s["nonfinite"] or s["loss"] is None or s["grad_norm"] is None), None)
     if bad is not None:
@@ -88,11 +94,13 @@ def stability(steps: list[dict[str, Any]]) -> tuple[bool, str]:
         median = statistics.median(norms)
         spike = next((s for s in steps if s["grad_norm"] > SPIKE_FACTOR * median), None)
         if spike is not None:
-            return False, _("the gradient norm of step %(step)d is more than ten times the median") % {"step": spike["step"]}
+            return False, _("the gradient norm of step %(step)d is more than ten times the median") % {
+                "step": spike["step"]
+            }
     return True, _("%(n)d of %(n)d steps are finite") % {"n": len(steps)}
 
 
-def entropy_change(steps: list[dict[str, Any]]) -> tuple[float, float] | None:
+def entropy_change(steps: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
     """Mean entropy of the first and of the last quarter of the steps, in nats; None below four steps."""
     values = [s["entropy"] for s in steps if s["entropy"] is not None]
     if len(values) < MIN_STEPS:
@@ -104,24 +112,34 @@ def entropy_change(steps: list[dict[str, Any]]) -> tuple[float, float] | None:
 def build_verdict(run: Run) -> Verdict:
     """The opening sentence of a run. Needs ``head`` loaded."""
     groups = Group.objects.filter(run=run, purpose="train").aggregate(
-        total=Count("pk"), sound=Count("pk", filter=Q(eligible=True)),
+        total=Count("pk"),
+        sound=Count("pk", filter=Q(eligible=True)),
         silent=Count("pk", filter=Q(eligible=True) & ~Q(signal="signal")),
-    )  # fmt: skip
+    )
     steps = list(
-        UpdateStep.objects.filter(update__run=run).order_by("step")
+        UpdateStep.objects.filter(update__run=run)
+        .order_by("step")
         .values("step", "loss", "grad_norm", "clip_low_share", "clip_high_share", "entropy", "nonfinite")
-    )  # fmt: skip
+    )
     stable, reason = stability(steps)
     rules = [
         _("State of the run: %(state)s.") % {"state": run.head.state},
-        _("Stable means: every loss and gradient norm is finite, the last clip share is at most 20 %%, and no gradient norm exceeds ten times the median. Here: %(reason)s.") % {"reason": reason},
-        _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.") % {"n": groups["silent"], "of": groups["sound"]},
-        _("Entropy: mean of the last quarter of the steps against the first quarter, at least four steps; %(n)d steps.") % {"n": len(steps)},
+        _(
+            "Stable means: every loss and gradient norm is finite, the last clip share is at most 20 %%, and no "
+            "gradient norm exceeds ten times the median. Here: %(reason)s."
+        )
+        % {"reason": reason},
+        _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.")
+        % {"n": groups["silent"], "of": groups["sound"]},
+        _("Entropy: mean of the last quarter of the steps against the first quarter, at least four steps; %(n)d steps.")
+        % {"n": len(steps)},
         _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
-    ]  # fmt: skip
+    ]
     basis = _("Computed from %(groups)d groups and %(steps)d optimizer steps by rule set %(rule)s.") % {
-        "groups": groups["total"], "steps": len(steps), "rule": RULE_SET,
-    }  # fmt: skip
+        "groups": groups["total"],
+        "steps": len(steps),
+        "rule": RULE_SET,
+    }
     fixed = _state_sentence(run)
     if fixed is not None:
         return Verdict(fixed, basis, rules)
@@ -142,6 +160,10 @@ def _entropy_clause(first: float, last: float) -> SafeString:
     relative = (last - first) / first
     shown = figure(percent(abs(relative)), f"{first:.3f} → {last:.3f} nats ({signed(last - first)})")
     if abs(relative) < 0.005:
-        return format_html(_("token entropy is unchanged since the first steps"))
-    shape = _("token entropy has fallen {0} since the first steps") if relative < 0 else _("token entropy has risen {0} since the first steps")
+        return format_html("{}", _("token entropy is unchanged since the first steps"))
+    shape = (
+        _("token entropy has fallen {0} since the first steps")
+        if relative < 0
+        else _("token entropy has risen {0} since the first steps")
+    )
     return format_html(shape, shown)

@@ -11,9 +11,8 @@ from django import template
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from runs.presenters.states import state_view
 from runs.templatetags.icons import PATHS
@@ -25,7 +24,7 @@ SHORT = 8
 
 def icon_markup(name: str) -> SafeString:
     """Inline drawing of one icon; decorative, so hidden from assistive technology."""
-    return mark_safe(f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">{PATHS[name]}</svg>')  # noqa: S308
+    return mark_safe(f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">{PATHS[name]}</svg>')
 
 
 @register.simple_tag
@@ -70,7 +69,11 @@ def absent(kind: str = "pending", why: Any = "", words: bool = False) -> SafeStr
     if words:
         return format_html('<span class="absent {}" title="{}">— {} {}</span>', kind, title, drawn, why or word)
     return format_html(
-        '<span class="absent {}" title="{}">—{}<span class="visually-hidden">{}</span></span>', kind, title, drawn, title
+        '<span class="absent {}" title="{}">—{}<span class="visually-hidden">{}</span></span>',
+        kind,
+        title,
+        drawn,
+        title,
     )
 
 
@@ -136,7 +139,7 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
         return "NaN" if math.isnan(value) else ("+∞" if value > 0 else "−∞")
     if isinstance(value, int):
         text = f"{value:+,}" if signed else f"{value:,}"
-    elif value != 0 and abs(value) < 10**-digits / 2 or abs(value) >= 1e9:
+    elif (value != 0 and abs(value) < 10**-digits / 2) or abs(value) >= 1e9:
         text = f"{value:+.2e}" if signed else f"{value:.2e}"
     else:
         text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"

@@ -22,8 +22,10 @@ from runs.models import Run
 def control(request: HttpRequest, uid: UUID, verb: str) -> HttpResponse:
     """Do ``pause``, ``resume`` or ``cancel`` and go back to the run; a refusal is shown, not hidden."""
     action = {
-        "pause": runs_control.pause_run, "resume": runs_control.resume_run, "cancel": runs_control.cancel_run,
-    }.get(verb)  # fmt: skip
+        "pause": runs_control.pause_run,
+        "resume": runs_control.resume_run,
+        "cancel": runs_control.cancel_run,
+    }.get(verb)
     if action is None:
         raise Http404(f"verb: got {verb!r}, expected pause, resume or cancel")
     run = get_object_or_404(Run, uid=uid)

@@ -19,7 +19,12 @@ from runs.views.trajectories import group_crumbs
 def group(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Slots side by side."""
     rows = Group.objects.select_related(
-        "task", "checkpoint", "run__arm", "run__plan_version__plan__study", "plan_version__plan__study", "consumed__update"
+        "task",
+        "checkpoint",
+        "run__arm",
+        "run__plan_version__plan__study",
+        "plan_version__plan__study",
+        "consumed__update",
     ).prefetch_related("trajectories__turns__tool_call__observation", "trajectories__reward_components")
     found = get_object_or_404(rows, uid=uid)
     columns = shown.columns(found)
@@ -27,9 +32,17 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
     if found.purpose == "evaluate":
         same = same.filter(checkpoint=found.checkpoint, condition=found.condition, split=found.split)
     return render_page(
-        request, "runs/group.html", section="runs", title=_("group %(n)s") % {"n": found.ordinal}, crumbs=group_crumbs(found),
-        study=found.plan_version.plan.study, group=found, columns=columns, aligned=shown.aligned(columns),
-        headline=shown.headline(found, columns), update=getattr(getattr(found, "consumed", None), "update", None),
+        request,
+        "runs/group.html",
+        section="runs",
+        title=_("group %(n)s") % {"n": found.ordinal},
+        crumbs=group_crumbs(found),
+        study=found.plan_version.plan.study,
+        group=found,
+        columns=columns,
+        aligned=shown.aligned(columns),
+        headline=shown.headline(found, columns),
+        update=getattr(getattr(found, "consumed", None), "update", None),
         previous=same.filter(ordinal__lt=found.ordinal).order_by("-ordinal").first(),
         next=same.filter(ordinal__gt=found.ordinal).order_by("ordinal").first(),
-    )  # fmt: skip
+    )

@@ -26,9 +26,15 @@ def jobs(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(state=chosen)
     counts = dict(Job.objects.values_list("state").annotate(n=Count("pk")).order_by())
     return render_page(
-        request, "runs/jobs.html", section="jobs", title=_("Jobs"), crumbs=[Crumb(_("Jobs"))],
-        listing=paginate(request, rows), counts=[(state, counts.get(state, 0)) for state in JOB_TRANSITIONS], chosen=chosen,
-    )  # fmt: skip
+        request,
+        "runs/jobs.html",
+        section="jobs",
+        title=_("Jobs"),
+        crumbs=[Crumb(_("Jobs"))],
+        listing=paginate(request, rows),
+        counts=[(state, counts.get(state, 0)) for state in JOB_TRANSITIONS],
+        chosen=chosen,
+    )
 
 
 @require_safe
@@ -36,7 +42,11 @@ def job(request: HttpRequest, uid: UUID) -> HttpResponse:
     """One job with its history."""
     found = get_object_or_404(Job.objects.select_related("run", "execution__plan_version__plan__study"), uid=uid)
     return render_page(
-        request, "runs/job.html", section="jobs", title=found.kind,
-        crumbs=[Crumb(_("Jobs"), reverse("runs:jobs")), Crumb(found.kind)], job=found,
+        request,
+        "runs/job.html",
+        section="jobs",
+        title=found.kind,
+        crumbs=[Crumb(_("Jobs"), reverse("runs:jobs")), Crumb(found.kind)],
+        job=found,
         transitions=list(found.transitions.order_by("at", "pk")),
-    )  # fmt: skip
+    )

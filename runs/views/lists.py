@@ -18,14 +18,22 @@ from runs.views.base import paginate, render_page
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """All runs, newest first; ``?state=`` narrows."""
-    rows = Run.objects.select_related("head__checkpoint", "arm", "plan_version__plan__study").order_by("-created_at", "-pk")
+    rows = Run.objects.select_related("head__checkpoint", "arm", "plan_version__plan__study").order_by(
+        "-created_at", "-pk"
+    )
     chosen = request.GET.get("state", "")
     if chosen in RUN_TRANSITIONS:
         rows = rows.filter(head__state=chosen)
     return render_page(
-        request, "runs/runs.html", section="runs", title=_("Runs"), crumbs=[Crumb(_("Runs"))],
-        listing=paginate(request, rows), states=list(RUN_TRANSITIONS), chosen=chosen,
-    )  # fmt: skip
+        request,
+        "runs/runs.html",
+        section="runs",
+        title=_("Runs"),
+        crumbs=[Crumb(_("Runs"))],
+        listing=paginate(request, rows),
+        states=list(RUN_TRANSITIONS),
+        chosen=chosen,
+    )
 
 
 def _narrow(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
@@ -45,16 +53,23 @@ def _narrow(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
 @require_safe
 def evaluations(request: HttpRequest) -> HttpResponse:
     """Evaluation items: one row per (checkpoint, condition, split, task, repeat)."""
-    rows = EvaluationItem.objects.select_related("checkpoint", "run", "task", "trajectory", "plan_version__plan").order_by(
-        "condition", "split", "task__key", "repeat", "checkpoint_id"
+    rows = EvaluationItem.objects.select_related(
+        "checkpoint", "run", "task", "trajectory", "plan_version__plan"
+    ).order_by("condition", "split", "task__key", "repeat", "checkpoint_id")
+    arms = sorted(
+        {key for key in Run.objects.filter(evaluation_items__isnull=False).values_list("arm__key", flat=True) if key}
     )
-    arms = sorted({key for key in Run.objects.filter(evaluation_items__isnull=False).values_list("arm__key", flat=True) if key})
     return render_page(
-        request, "runs/evaluations.html", section="evaluations", title=_("Evaluations"), crumbs=[Crumb(_("Evaluations"))],
-        listing=paginate(request, _narrow(rows, request)), arms=["parent", *arms],
+        request,
+        "runs/evaluations.html",
+        section="evaluations",
+        title=_("Evaluations"),
+        crumbs=[Crumb(_("Evaluations"))],
+        listing=paginate(request, _narrow(rows, request)),
+        arms=["parent", *arms],
         chosen={name: request.GET.get(name, "") for name in ("condition", "split", "arm", "outcome")},
         outcomes=("finish", "policy_error", "budget_exhausted"),
-    )  # fmt: skip
+    )
 
 
 @require_safe
@@ -62,6 +77,10 @@ def checkpoints(request: HttpRequest) -> HttpResponse:
     """Checkpoint lineage: every policy with its parent."""
     rows = Checkpoint.objects.select_related("run__arm", "parent").order_by("-run_id", "-policy_version")
     return render_page(
-        request, "runs/checkpoints.html", section="checkpoints", title=_("Checkpoints"), crumbs=[Crumb(_("Checkpoints"))],
+        request,
+        "runs/checkpoints.html",
+        section="checkpoints",
+        title=_("Checkpoints"),
+        crumbs=[Crumb(_("Checkpoints"))],
         listing=paginate(request, rows),
-    )  # fmt: skip
+    )

@@ -23,7 +23,13 @@ def _moving() -> dict[str, Any]:
 def now(request: HttpRequest) -> HttpResponse:
     """Running work, what needs attention, studies."""
     return render_page(
-        request, "runs/now.html", section="now", title=_("Now"), crumbs=[Crumb(_("Now"))], cards=study_cards(), **_moving()
+        request,
+        "runs/now.html",
+        section="now",
+        title=_("Now"),
+        crumbs=[Crumb(_("Now"))],
+        cards=study_cards(),
+        **_moving(),
     )
 
 

@@ -36,9 +36,10 @@ def chosen_version(request: HttpRequest, plan: Plan) -> PlanVersion | None:
 def plan_crumbs(plan: Plan) -> list[Crumb]:
     """Breadcrumb down to a plan."""
     return [
-        Crumb(plan.study.slug, reverse("runs:study", args=[plan.study.slug])), Crumb(_("Plans"), reverse("runs:plans")),
+        Crumb(plan.study.slug, reverse("runs:study", args=[plan.study.slug])),
+        Crumb(_("Plans"), reverse("runs:plans")),
         Crumb(plan.slug, reverse("runs:plan", args=[plan.study.slug, plan.slug])),
-    ]  # fmt: skip
+    ]
 
 
 @require_safe
@@ -46,20 +47,46 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
     """One study: its plans and its runs."""
     found = get_object_or_404(Study, slug=study)
     card = next(item for item in study_cards() if item.study.pk == found.pk)
-    plans = list(Plan.objects.filter(study=found).select_related("study", "current_version__execution").annotate(arm_count=Count("current_version__arms")).order_by("slug"))
-    runs = Run.objects.filter(plan_version__plan__study=found).select_related("head__checkpoint", "arm", "plan_version__plan__study").order_by("plan_version_id", "arm__position", "seed")
+    plans = list(
+        Plan.objects.filter(study=found)
+        .select_related("study", "current_version__execution")
+        .annotate(arm_count=Count("current_version__arms"))
+        .order_by("slug")
+    )
+    runs = (
+        Run.objects.filter(plan_version__plan__study=found)
+        .select_related("head__checkpoint", "arm", "plan_version__plan__study")
+        .order_by("plan_version_id", "arm__position", "seed")
+    )
     return render_page(
-        request, "runs/study.html", section="study", title=found.slug, crumbs=[Crumb(_("Studies"), reverse("runs:now")), Crumb(found.slug)],
-        study=found, own=found, card=card, plans=plans, listing=paginate(request, runs),
-    )  # fmt: skip
+        request,
+        "runs/study.html",
+        section="study",
+        title=found.slug,
+        crumbs=[Crumb(_("Studies"), reverse("runs:now")), Crumb(found.slug)],
+        study=found,
+        own=found,
+        card=card,
+        plans=plans,
+        listing=paginate(request, runs),
+    )
 
 
 @require_safe
 def plans(request: HttpRequest) -> HttpResponse:
     """All plans."""
-    rows = Plan.objects.select_related("study", "current_version__execution").annotate(arm_count=Count("current_version__arms")).order_by("study__slug", "slug")
+    rows = (
+        Plan.objects.select_related("study", "current_version__execution")
+        .annotate(arm_count=Count("current_version__arms"))
+        .order_by("study__slug", "slug")
+    )
     return render_page(
-        request, "runs/plans.html", section="plans", title=_("Plans"), crumbs=[Crumb(_("Plans"))], listing=paginate(request, rows)
+        request,
+        "runs/plans.html",
+        section="plans",
+        title=_("Plans"),
+        crumbs=[Crumb(_("Plans"))],
+        listing=paginate(request, rows),
     )
 
 
@@ -69,25 +96,41 @@ def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     found = load_plan(study, plan)
     version = chosen_version(request, found)
     draft = shown.read_draft(found) if version is None else None
-    context: dict[str, Any] = {"plan": found, "version": version, "draft": draft, "headline": shown.headline(found, version, draft)}
+    context: dict[str, Any] = {
+        "plan": found,
+        "version": version,
+        "draft": draft,
+        "headline": shown.headline(found, version, draft),
+    }
     document = draft.document if draft else None
     if version is not None:
         body = plan_body(version)
         document = body["plan"]
         arms = {arm.key: arm for arm in version.arms.order_by("position")}
         context |= {
-            "body": body, "contracts": shown.contracts(version), "bindings": body["bindings"],
+            "body": body,
+            "contracts": shown.contracts(version),
+            "bindings": body["bindings"],
             "arms": [(item, arms.get(item["key"])) for item in body["arms"]],
             "versions": list(found.versions.order_by("-number")),
             "execution": getattr(version, "execution", None),
-            "receipts": list(Receipt.objects.filter(stream=f"plan:{found.uid}").select_related("actor").order_by("seq")),
-            "size": len(bytes(version.bytes)), "splits": {k: len(v) for k, v in body["bindings"]["task_set"]["splits"].items()},
-        }  # fmt: skip
+            "receipts": list(
+                Receipt.objects.filter(stream=f"plan:{found.uid}").select_related("actor").order_by("seq")
+            ),
+            "size": len(bytes(version.bytes)),
+            "splits": {k: len(v) for k, v in body["bindings"]["task_set"]["splits"].items()},
+        }
     context |= {"document": document, "sections": shown.settings_of(document) if document else {}}
     return render_page(
-        request, "runs/plan.html", section="plans", title=found.slug, crumbs=plan_crumbs(found), study=found.study,
-        transitions=list(found.transitions.select_related("actor", "version").order_by("at", "pk")), **context,
-    )  # fmt: skip
+        request,
+        "runs/plan.html",
+        section="plans",
+        title=found.slug,
+        crumbs=plan_crumbs(found),
+        study=found.study,
+        transitions=list(found.transitions.select_related("actor", "version").order_by("at", "pk")),
+        **context,
+    )
 
 
 @require_safe

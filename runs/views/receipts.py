@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from runs.models import Anchor, Receipt, StreamHead
 from runs.presenters.frame import Crumb
-from runs.presenters.receipts import check_chain, pretty, subject_link
+from runs.presenters.receipts import check_chain, pretty, stream_names, subject_link
 from runs.views.base import paginate, render_page
 
 CHECKED_AT_ONCE = 200
@@ -26,11 +26,27 @@ def _page(request: HttpRequest, stream: str, **context: Any) -> HttpResponse:
     if stream:
         rows = rows.filter(stream=stream).order_by("-seq")
         crumbs.append(Crumb(stream))
+    listing = paginate(request, rows, 40)
+    shown = paginate(request, heads, 25) if not stream else None
+    streams = (
+        {row.stream for row in listing}
+        | {row.stream for row in shown or ()}
+        | {c.stream for c in context.get("checks", ())}
+    )
     return render_page(
-        request, "runs/receipts.html", section="receipts", title=_("Receipts"), crumbs=crumbs, stream=stream,
-        head=heads.filter(stream=stream).first(), heads=paginate(request, heads, 25) if not stream else None,
-        listing=paginate(request, rows, 40), anchor=Anchor.objects.order_by("-seq").first(), **context,
-    )  # fmt: skip
+        request,
+        "runs/receipts.html",
+        section="receipts",
+        title=_("Receipts"),
+        crumbs=crumbs,
+        stream=stream,
+        head=heads.filter(stream=stream).first(),
+        heads=shown,
+        names=stream_names(streams | {stream}),
+        listing=listing,
+        anchor=Anchor.objects.order_by("-seq").first(),
+        **context,
+    )
 
 
 @require_safe
@@ -49,9 +65,21 @@ def verify(request: HttpRequest) -> HttpResponse:
     stream = request.POST.get("stream", "")
     if stream:
         get_object_or_404(StreamHead, stream=stream)
-    streams = [stream] if stream else list(StreamHead.objects.filter(seq__gt=0).order_by("stream").values_list("stream", flat=True)[:CHECKED_AT_ONCE])
+    streams = (
+        [stream]
+        if stream
+        else list(
+            StreamHead.objects.filter(seq__gt=0).order_by("stream").values_list("stream", flat=True)[:CHECKED_AT_ONCE]
+        )
+    )
     checks = [check_chain(name) for name in streams]
-    return _page(request, stream, checks=checks, broken=[c for c in checks if not c.holds], checked=sum(c.checked for c in checks))
+    return _page(
+        request,
+        stream,
+        checks=checks,
+        broken=[c for c in checks if not c.holds],
+        checked=sum(c.checked for c in checks),
+    )
 
 
 @require_safe
@@ -61,10 +89,19 @@ def receipt(request: HttpRequest, sha256: str) -> HttpResponse:
     around = Receipt.objects.filter(stream=found.stream).defer("bytes")
     crumbs = [
         Crumb(_("Receipts"), reverse("runs:receipts")),
-        Crumb(found.stream, f"{reverse('runs:receipts')}?stream={found.stream}"), Crumb(f"#{found.seq}"),
-    ]  # fmt: skip
+        Crumb(found.stream, f"{reverse('runs:receipts')}?stream={found.stream}"),
+        Crumb(f"#{found.seq}"),
+    ]
     return render_page(
-        request, "runs/receipt.html", section="receipts", title=f"{found.kind} #{found.seq}", crumbs=crumbs, receipt=found,
-        text=bytes(found.bytes).decode(), readable=pretty(found), subject=subject_link(found),
-        previous=around.filter(seq=found.seq - 1).first(), next=around.filter(seq=found.seq + 1).first(),
-    )  # fmt: skip
+        request,
+        "runs/receipt.html",
+        section="receipts",
+        title=f"{found.kind} #{found.seq}",
+        crumbs=crumbs,
+        receipt=found,
+        text=bytes(found.bytes).decode(),
+        readable=pretty(found),
+        subject=subject_link(found),
+        previous=around.filter(seq=found.seq - 1).first(),
+        next=around.filter(seq=found.seq + 1).first(),
+    )

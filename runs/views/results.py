@@ -23,7 +23,15 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     version = chosen_version(request, found)
     crumbs = [*plan_crumbs(found), Crumb(_("Results"), reverse("runs:results", args=[study, plan]))]
     if version is None:
-        return render_page(request, "runs/results.html", section="plans", title=_("Results"), crumbs=crumbs, study=found.study, plan=found)
+        return render_page(
+            request,
+            "runs/results.html",
+            section="plans",
+            title=_("Results"),
+            crumbs=crumbs,
+            study=found.study,
+            plan=found,
+        )
     execution = getattr(version, "execution", None)
     aggregate, document = shown.stored_aggregate(execution)
     columns = shown.arm_columns(version)
@@ -31,15 +39,32 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     endpoints = shown.endpoint_views(plan_body(version)["plan"], aggregate)
     tables = [
         {
-            "condition": condition, "split": split, "planned": planned,
-            "rows": [(word, [column.cells[condition, split].shown(key) for column in columns]) for key, word, _n, _d in OUTCOMES],
+            "condition": condition,
+            "split": split,
+            "planned": planned,
+            "rows": [
+                (word, [column.cells[condition, split].shown(key) for column in columns])
+                for key, word, _n, _d in OUTCOMES
+            ],
             "cells": [column.cells[condition, split] for column in columns],
         }
         for (condition, split), planned in planned_items(version).items()
-    ]  # fmt: skip
+    ]
     return render_page(
-        request, "runs/results.html", section="plans", title=_("Results"), crumbs=crumbs, study=found.study, plan=found, version=version,
-        execution=execution, document=document, columns=columns, tables=tables, endpoints=endpoints,
-        headline=shown.headline(endpoints, columns), claims=plan_body(version)["plan"]["claims"],
+        request,
+        "runs/results.html",
+        section="plans",
+        title=_("Results"),
+        crumbs=crumbs,
+        study=found.study,
+        plan=found,
+        version=version,
+        execution=execution,
+        document=document,
+        columns=columns,
+        tables=tables,
+        endpoints=endpoints,
+        headline=shown.headline(endpoints, columns),
+        claims=plan_body(version)["plan"]["claims"],
         pairs=[(contract, shown.paired_dots(version, contract.arms, aggregate)) for contract in pairs],
-    )  # fmt: skip
+    )

@@ -33,9 +33,13 @@ def load_run(uid: UUID) -> Run:
 def _moving(run: Run) -> dict[str, Any]:
     job = Job.objects.filter(run=run, state="leased").order_by("-heartbeat_at").first()
     return {
-        "run": run, "head": run.head, "job": job, "progress": run_progress(run, job), "verdict": build_verdict(run),
+        "run": run,
+        "head": run.head,
+        "job": job,
+        "progress": run_progress(run, job),
+        "verdict": build_verdict(run),
         "live": run.head.state in ("running", "pending"),
-    }  # fmt: skip
+    }
 
 
 @require_safe
@@ -48,19 +52,34 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
     config = run_config(found)
     moving = _moving(found)
     updates = list(
-        UpdateBatch.objects.filter(run=found).select_related("checkpoint_after").prefetch_related(Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows"))
+        UpdateBatch.objects.filter(run=found)
+        .select_related("checkpoint_after")
+        .prefetch_related(Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows"))
         .order_by("-batch")[:12]
-    )  # fmt: skip
+    )
     crumbs = run_crumbs(found)
     return render_page(
-        request, "runs/run.html", section="runs", title=found.name, crumbs=crumbs,
+        request,
+        "runs/run.html",
+        section="runs",
+        title=found.name,
+        crumbs=crumbs,
         study=found.plan_version.plan.study if found.plan_version else None,
-        funnel=build_funnel(found), bar=build_step_bar(found, moving["progress"].total if found.head.phase == "train" else 0),
-        listing=listing, rows=group_rows(list(listing)), choice=choice, filters=FILTERS, config=config,
-        treatment=treatment_of(found), charts=chart_views(found), updates=updates, cells=run_cells(found),
+        funnel=build_funnel(found),
+        bar=build_step_bar(found, moving["progress"].total if found.head.phase == "train" else 0),
+        listing=listing,
+        rows=group_rows(list(listing)),
+        choice=choice,
+        filters=FILTERS,
+        config=config,
+        treatment=treatment_of(found),
+        charts=chart_views(found),
+        updates=updates,
+        cells=run_cells(found),
         receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),
-        transitions=list(found.transitions.select_related("actor").order_by("at", "pk")), **moving,
-    )  # fmt: skip
+        transitions=list(found.transitions.select_related("actor").order_by("at", "pk")),
+        **moving,
+    )
 
 
 @require_safe

@@ -16,5 +16,11 @@ def search(request: HttpRequest) -> HttpResponse:
     """Hits for ``?q=``."""
     query = request.GET.get("q", "").strip()[:100]
     return render_page(
-        request, "runs/search.html", section="", title=_("Search"), crumbs=[Crumb(_("Search"))], query=query, hits=find(query)
+        request,
+        "runs/search.html",
+        section="",
+        title=_("Search"),
+        crumbs=[Crumb(_("Search"))],
+        query=query,
+        hits=find(query),
     )

@@ -35,17 +35,30 @@ def series_json(request: HttpRequest, uid: UUID, key: str) -> JsonResponse:
     inside = [point for point in points if low <= point[0] <= high]
     thinned = thin(inside, MAX_POINTS)
     finite = [p for p in thinned.points if p[1] is not None and math.isfinite(p[1])]
-    rail = [[p[0], p[2] or ("nan" if p[1] is not None and math.isnan(p[1]) else "")] for p in thinned.points if p not in finite]
+    rail = [
+        [p[0], p[2] or ("nan" if p[1] is not None and math.isnan(p[1]) else "")]
+        for p in thinned.points
+        if p not in finite
+    ]
     return JsonResponse(
         {
-            "key": key, "title": str(definition.title), "unit": str(definition.unit), "axis": str(definition.axis),
-            "digits": definition.digits, "zero": definition.zero,
-            "x": [p[0] for p in finite], "y": [p[1] for p in finite],
-            "nonfinite": [[x, word] for x, word in rail if word], "absent": [x for x, word in rail if not word],
-            "n_stored": len(inside), "n_shown": thinned.shown, "sampler": thinned.sampler,
-            "sha256": to_csv(definition, points)[1], "live": run.head.state == "running",
+            "key": key,
+            "title": str(definition.title),
+            "unit": str(definition.unit),
+            "axis": str(definition.axis),
+            "digits": definition.digits,
+            "zero": definition.zero,
+            "x": [p[0] for p in finite],
+            "y": [p[1] for p in finite],
+            "nonfinite": [[x, word] for x, word in rail if word],
+            "absent": [x for x, word in rail if not word],
+            "n_stored": len(inside),
+            "n_shown": thinned.shown,
+            "sampler": thinned.sampler,
+            "sha256": to_csv(definition, points)[1],
+            "live": run.head.state == "running",
         }
-    )  # fmt: skip
+    )
 
 
 @require_safe

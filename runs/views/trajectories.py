@@ -29,16 +29,19 @@ def group_crumbs(group: Any) -> list[Crumb]:
         base = run_crumbs(group.run)
     else:
         study = group.plan_version.plan.study
-        base = [Crumb(study.slug, reverse("runs:study", args=[study.slug])), Crumb(gettext_lazy("Evaluations"), reverse("runs:evaluations"))]
+        base = [
+            Crumb(study.slug, reverse("runs:study", args=[study.slug])),
+            Crumb(gettext_lazy("Evaluations"), reverse("runs:evaluations")),
+        ]
     return [*base, Crumb(word, reverse("runs:group", args=[group.uid]))]
 
 
-def _clip(found: Trajectory) -> dict[str, float]:
+def _clip(found: Trajectory) -> dict[str, Any]:
     objective = run_config(found.group.run).get("objective", {}) if found.group.run else {}
     return {"clip_low": objective.get("clip_low", 0.2), "clip_high": objective.get("clip_high", 0.2)}
 
 
-def _neighbours(siblings: list[Trajectory], own: Trajectory) -> dict[str, Trajectory | None]:
+def _neighbours(siblings: list[Trajectory], own: Trajectory) -> dict[str, Any]:
     at = next(i for i, row in enumerate(siblings) if row.pk == own.pk)
     return {
         "previous": siblings[at - 1] if at else None,
@@ -50,7 +53,11 @@ def _neighbours(siblings: list[Trajectory], own: Trajectory) -> dict[str, Trajec
 def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
     """The whole page; tokens follow as JSON."""
     rows = Trajectory.objects.select_related(
-        "group__task", "group__checkpoint", "group__plan_version__plan__study", "group__run__plan_version__plan__study", "group__run__arm"
+        "group__task",
+        "group__checkpoint",
+        "group__plan_version__plan__study",
+        "group__run__plan_version__plan__study",
+        "group__run__arm",
     ).prefetch_related("turns__tool_call__observation", "reward_components")
     found = get_object_or_404(rows, uid=uid)
     siblings = list(Trajectory.objects.filter(group=found.group).order_by("slot"))
@@ -58,13 +65,25 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
     item = EvaluationItem.objects.filter(trajectory=found).first()
     crumbs = [*group_crumbs(found.group), Crumb(gettext_lazy("slot %(n)s") % {"n": found.slot})]
     return render_page(
-        request, "runs/trajectory.html", section="runs" if item is None else "evaluations",
-        title=_("slot %(n)s") % {"n": found.slot}, crumbs=crumbs, study=found.group.plan_version.plan.study,
-        trajectory=found, group=found.group, siblings=siblings, credit=credit, item=item,
-        turns=shown.turn_views(found, credit), reward=shown.reward_view(found),
-        headline=shown.headline(found, siblings, credit), credit_note=shown.credit_note(credit),
-        holds=sum(bool(v["holds"]) for v in found.invariants), **_clip(found), **_neighbours(siblings, found),
-    )  # fmt: skip
+        request,
+        "runs/trajectory.html",
+        section="runs" if item is None else "evaluations",
+        title=_("slot %(n)s") % {"n": found.slot},
+        crumbs=crumbs,
+        study=found.group.plan_version.plan.study,
+        trajectory=found,
+        group=found.group,
+        siblings=siblings,
+        credit=credit,
+        item=item,
+        turns=shown.turn_views(found, credit),
+        reward=shown.reward_view(found),
+        headline=shown.headline(found, siblings, credit),
+        credit_note=shown.credit_note(credit),
+        holds=sum(bool(v["holds"]) for v in found.invariants),
+        **_clip(found),
+        **_neighbours(siblings, found),
+    )
 
 
 @require_safe

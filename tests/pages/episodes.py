@@ -9,7 +9,10 @@ from typing import Any
 
 from workbench.contracts.failures import PROFILES
 
-SYSTEM = "<|system|> You answer from retrieved documents only. Tools: search, open. If the latest Observation is retryable and budget remains, do not finish for that alone. <|user|> "
+SYSTEM = (
+    "<|system|> You answer from retrieved documents only. Tools: search, open. If the latest Observation is "
+    "retryable and budget remains, do not finish for that alone. <|user|> "
+)
 TASKS = [
     ("opened-vial-days", "How many days may an opened vial of L 14 be kept at room temperature? Cite the document."),
     ("dose-unit-conflict", "Which unit does the label of K 2 use for its dose? Cite the document."),
@@ -18,7 +21,14 @@ TASKS = [
     ("reg-id-lookup", "What is the registration number of M 7? Cite the register."),
     ("trial-arm-count", "How many arms did the trial of K 2 have? Cite the report."),
 ]
-THINK = ["Need the storage section of the label. Start with the label family.", "r 3 is the newest revision, open section 6.", "Retryable. Try again.", "Other source: the notice may repeat it.", "Once more on the label, older revision.", "Enough evidence, answer now."]
+THINK = [
+    "Need the storage section of the label. Start with the label family.",
+    "r 3 is the newest revision, open section 6.",
+    "Retryable. Try again.",
+    "Other source: the notice may repeat it.",
+    "Once more on the label, older revision.",
+    "Enough evidence, answer now.",
+]
 
 
 @dataclass
@@ -61,7 +71,13 @@ def _call(rng: random.Random, index: int, task: str, failed: bool) -> Step:
     else:
         arguments, tool = {"doc": f"label/L-14/r{rng.choice([2, 3])}", "sec": 6}, "open"
     action = json.dumps({"tool": tool, "args": arguments}, separators=(",", ":"))
-    text = "error: timeout, retryable=true" if failed else rng.choice(["ok: 3 hits. label/L-14/r3, label/L-14/r2, notice/0417", 'ok: "After first opening: 28 days below 25 C."'])
+    text = (
+        "error: timeout, retryable=true"
+        if failed
+        else rng.choice(
+            ["ok: 3 hits. label/L-14/r3, label/L-14/r2, notice/0417", 'ok: "After first opening: 28 days below 25 C."']
+        )
+    )
     return Step(THINK[min(index, 4)], action, tool, arguments, "timeout" if failed else "ok", text, failed)
 
 
@@ -80,12 +96,32 @@ def play(rng: random.Random, task: str, profile: str, skill: float, budget: int 
             start, confirmed = index - 2, index
     calls = len(steps)
     if parse_error:
-        steps.append(Step("Open it.", '{"tool":"open","args":', None, {}, None, "", error="action: got an unfinished object, expected one JSON object"))
+        steps.append(
+            Step(
+                "Open it.",
+                '{"tool":"open","args":',
+                None,
+                {},
+                None,
+                "",
+                error="action: got an unfinished object, expected one JSON object",
+            )
+        )
         terminal = "policy_error"
     elif rng.random() < 0.9:
         cited = ["label/L-14/r2"] if rng.random() < skill else []
         finish = {"answer": "28 days, below 25 C", "citations": cited}
-        steps.append(Step(THINK[5], json.dumps({"finish": {"answer": finish["answer"], "cite": cited}}, separators=(",", ":")), None, {}, None, "", finish=finish))
+        steps.append(
+            Step(
+                THINK[5],
+                json.dumps({"finish": {"answer": finish["answer"], "cite": cited}}, separators=(",", ":")),
+                None,
+                {},
+                None,
+                "",
+                finish=finish,
+            )
+        )
         terminal = "finish"
     else:
         terminal = "budget_exhausted"
@@ -94,7 +130,32 @@ def play(rng: random.Random, task: str, profile: str, skill: float, budget: int 
     process = 1.0 if terminal == "finish" else 0.35
     efficiency = max(0.0, 1 - 0.2 * calls)
     gate = 0.0 if parse_error else 1.0
-    components = [("evidence", 0.45, evidence), ("process", 0.45, process), ("efficiency", 0.1, efficiency), ("medical_correctness", 0.0, None), ("safety", 0.0, None)]
+    components = [
+        ("evidence", 0.45, evidence),
+        ("process", 0.45, process),
+        ("efficiency", 0.1, efficiency),
+        ("medical_correctness", 0.0, None),
+        ("safety", 0.0, None),
+    ]
     total = gate * min(1.0, 0.45 * evidence + 0.45 * process + 0.1 * efficiency)
-    injections = [{"ordinal": o, "state": "realized" if o < calls else "scheduled_but_unreached", "decision": o if o < calls else None} for o in injected]
-    return Episode(steps, terminal, injections, start, confirmed, components, gate, round(total, 4), good and terminal == "finish", failures, recovered)
+    injections = [
+        {
+            "ordinal": o,
+            "state": "realized" if o < calls else "scheduled_but_unreached",
+            "decision": o if o < calls else None,
+        }
+        for o in injected
+    ]
+    return Episode(
+        steps,
+        terminal,
+        injections,
+        start,
+        confirmed,
+        components,
+        gate,
+        round(total, 4),
+        good and terminal == "finish",
+        failures,
+        recovered,
+    )

@@ -1,0 +1,38 @@
+"""Thinning of chart series: extremes and non-finite values stay."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runs.presenters.series import MAX_POINTS, thin
+
+
+def test_few_points_are_left_alone() -> None:
+    points = [(float(i), float(i), "") for i in range(10)]
+    assert thin(points).points == points
+    assert thin(points).sampler == "none"
+
+
+def test_absent_and_non_finite_points_are_all_kept() -> None:
+    points = [(float(i), None if i % 500 == 0 else math.sin(i), "nan" if i % 1000 == 0 else "") for i in range(5000)]
+    found = thin(points)
+    assert sum(p[1] is None for p in found.points) == 10
+    assert found.stored == 5000 and found.shown == len(found.points) < 1000
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.integers(MAX_POINTS + 1, 4000), spike=st.integers(0, MAX_POINTS))
+def test_minimum_and_maximum_survive(seed: int, size: int, spike: int) -> None:
+    """A walk of any length with one spike anywhere: its extremes, the spike among them, are drawn."""
+    rng = random.Random(seed)
+    values = [rng.gauss(0, 1) for _ in range(size)]
+    values[spike] = 1e9
+    found = thin([(float(i), value, "") for i, value in enumerate(values)])
+    shown = [p[1] for p in found.points]
+    assert 1e9 in shown and min(values) in shown
+    assert [p[0] for p in found.points] == sorted(p[0] for p in found.points)
+    assert len(shown) <= MAX_POINTS + 4
