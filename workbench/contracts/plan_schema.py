@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,6 +203,11 @@ def _is_number(value: Any) -> bool:
         return False
 
 
+def _is_seed(value: Any) -> bool:
+    """Whether text is the one decimal form of a number below 2**64."""
+    return re.fullmatch("0|[1-9][0-9]{0,19}", value) is not None and int(value) < 2**64
+
+
 def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any:
     expected = field.kind
     if value is None and field.nullable:
@@ -219,9 +225,7 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):
         problems.append(Problem(path, _show(value), expected))
-    elif field.kind == "seed" and not (
-        value.isdecimal() and value.isascii() and len(value) <= 20 and int(value) < 2**64 and str(int(value)) == value
-    ):
+    elif field.kind == "seed" and not _is_seed(value):
         problems.append(Problem(path, _show(value), "a decimal string below 2**64, without leading zeros"))
     elif field.choices is not None and value not in field.choices:
         problems.append(Problem(path, _show(value), "one of " + ", ".join(field.choices)))
