@@ -36,6 +36,7 @@ from runs.statistics.items import ItemFacts
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest
 from workbench.contracts.records import VALID, OutcomeFacts
 
+STATED = ("completed", "refused", "stopped", "cancelled")  # states whose reason is the plan's or a person's
 RUN_MANIFEST, EVALUATION_MANIFEST, AGGREGATE, CLOSURE = "run_manifest", "evaluation_manifest", "aggregate", "closure"
 
 
@@ -158,7 +159,8 @@ def build_closure(execution: Execution) -> dict[str, Any]:
     for run in query.order_by("arm__position", "seed"):
         document = _store(RUN_MANIFEST, str(run.uid), run_manifest(run))
         entry = {"uid": str(run.uid), "arm": run.arm.key, "seed": run.seed, "state": run.head.state}
-        runs.append({**entry, "reason": run.head.reason, "manifest_sha256": document.sha256})
+        reason = run.head.reason if run.head.state in STATED else None  # an error's text may name a machine
+        runs.append({**entry, "reason": reason, "manifest_sha256": document.sha256})
     evaluations, items = [], 0
     for uid, manifest in evaluation_manifests(execution):
         document = _store(EVALUATION_MANIFEST, uid, manifest)
