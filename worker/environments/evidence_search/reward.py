@@ -18,6 +18,7 @@ from worker.environments.base import Task
 REWARD_ID, REWARD_VERSION = "evidence_search.reward", "2.1"
 SUCCESS_DEFINITION = "evidence_search.success/1"
 WEIGHTS = {"evidence": 0.45, "process": 0.45, "efficiency": 0.10}
+EVIDENCE_WEIGHTS = {"source": 0.25, "proximity": 0.5, "citation": 0.25}
 EXTRA_CALL_COST = 0.25  # share of the efficiency component lost with each call after coverage
 SAME_SOURCE, SAME_ENTITY = 0.5, 0.25  # graded proximity of a document that is not the needed one
 
@@ -50,7 +51,7 @@ def _grade(needed: dict[str, str], document: dict[str, str]) -> float:
 
 
 def _evidence(task: Task, turns: Sequence[TurnRecord]) -> tuple[float, dict[str, Any]]:
-    """Mean of three sub-scores in [0, 1].
+    """0.25 * source + 0.5 * proximity + 0.25 * citation, each in [0, 1].
 
     ``source``     share of needed (entity, family) pairs of which a document was retrieved.
     ``proximity``  half: sum over needed documents of the best grade among cited and retrieved ones
@@ -77,7 +78,7 @@ def _evidence(task: Task, turns: Sequence[TurnRecord]) -> tuple[float, dict[str,
         "needed": len(needed),
         "needed_retrieved": sum(item["id"] in read for item in needed),
     }
-    return (detail["source"] + detail["proximity"] + detail["citation"]) / 3, detail
+    return sum(weight * detail[name] for name, weight in EVIDENCE_WEIGHTS.items()), detail
 
 
 def _executed(turns: Sequence[TurnRecord]) -> list[TurnRecord]:
