@@ -1,0 +1,152 @@
+"""Every page in a real browser: no complaint, no overflow, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pages.browser.conftest import Site, Watched, eventually
+
+pytestmark = pytest.mark.browser
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PAGES = [
+    "/",
+    "/studies/fatal-mask-pair/",
+    "/plans/",
+    "/studies/fatal-mask-pair/plans/small/",
+    "/studies/fatal-mask-pair/plans/small/results/",
+    "/runs/",
+    "run",
+    "group",
+    "trajectory",
+    "/evaluations/",
+    "/checkpoints/",
+    "/receipts/",
+    "receipt",
+    "/jobs/",
+    "job",
+    "/search/?q=e3",
+    "/accounts/login/",
+]
+
+
+@pytest.mark.parametrize("context", [{}, PHONE], indirect=True, ids=["desk", "phone"])
+def test_no_complaint_and_no_overflow(site: Site, watched: Watched) -> None:
+    page = watched.page
+    for name in PAGES:
+        page.goto(site.url(name))
+        page.wait_for_load_state("load")
+        page.wait_for_timeout(250)
+        width, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width <= inner, name
+        assert watched.complaints == [], name
+        assert page.locator("h1").count() == 1, name
+
+
+@pytest.mark.parametrize("context", [{"color_scheme": "dark"}], indirect=True)
+def test_dark_follows_the_system_until_a_choice_is_made(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/runs/"))
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(19, 21, 23)"
+    page.locator("[data-theme-switch]").click()
+    assert page.evaluate(background) == "rgb(252, 252, 250)"
+    page.reload()
+    assert page.evaluate(background) == "rgb(252, 252, 250)"
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_language_switch_keeps_the_page(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/runs/?state=completed"))
+    page.get_by_role("button", name="中文").click()
+    page.wait_for_url("**/runs/?state=completed")
+    assert page.evaluate("document.documentElement.lang") == "zh-hans"
+    assert "个运行" in page.locator("h1").inner_text()
+    page.get_by_role("button", name="EN", exact=True).click()
+    eventually(page, "document.documentElement.lang === 'en'")
+
+
+def test_contrast_of_text_tokens(site: Site, watched: Watched) -> None:
+    """Ink, states and accent on background and tint reach 4.5:1 in both themes (WCAG relative luminance)."""
+    script = """() => {
+      const root = getComputedStyle(document.documentElement), get = n => root.getPropertyValue(n).trim();
+      const lum = h => { const c = [1, 3, 5].map(i => parseInt(h.slice(i, i + 2), 16) / 255)
+          .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]; };
+      const out = [];
+      for (const a of ['--ink', '--ink2', '--ink3', '--accent', '--ok', '--warn', '--bad', '--provisional',
+                       '--disputed',
+                       '--orange-text', '--blue-text'])
+        for (const b of ['--bg', '--tint']) { const x = lum(get(a)), y = lum(get(b));
+          out.push([a, b, (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05)]); }
+      return out; }"""
+    page = watched.page
+    page.goto(site.url("/runs/"))
+    for theme in ("light", "dark"):
+        page.evaluate("t => { document.documentElement.dataset.theme = t; }", theme)
+        assert [row for row in page.evaluate(script) if row[2] < 4.5] == [], theme
+
+
+def test_keyboard_moves_rows_searches_and_lists_shortcuts(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/runs/"))
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    first = page.locator("tr[data-href]").first
+    assert "current" in (first.get_attribute("class") or "")
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search-field"
+    page.keyboard.type("e3-s17")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search/?q=e3-s17")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/*/")
+
+
+def test_skip_link_comes_first(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+@pytest.mark.parametrize("context", [{"permissions": ["clipboard-read", "clipboard-write"]}], indirect=True)
+def test_copy_button_and_permalink(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/studies/fatal-mask-pair/plans/small/"))
+    button = page.locator("[data-copy]").first
+    button.click()
+    assert page.evaluate("navigator.clipboard.readText()") == button.get_attribute("data-copy")
+    page.keyboard.press(".")
+    eventually(page, "u => navigator.clipboard.readText().then(t => t === u)", page.url)
+
+
+@pytest.mark.parametrize("context", [PHONE], indirect=True)
+def test_phone_menu_opens_the_sections(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/"))
+    assert not page.locator("#rail").is_visible()
+    page.locator("[data-menu]").tap()
+    page.get_by_role("link", name="Receipts").first.tap()
+    page.wait_for_url("**/receipts/")
+
+
+def test_sign_in_and_verify_again(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.url("/receipts/"))
+    page.get_by_role("link", name="Sign in to verify again").click()
+    page.get_by_label("Name").fill("mara")
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/receipts/")
+    page.get_by_role("button", name="Verify all chains again").click()
+    page.wait_for_load_state()
+    assert "chains hold" in page.locator("h1").inner_text()
+    assert watched.complaints == []
