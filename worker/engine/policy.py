@@ -132,11 +132,9 @@ def find_base(
         built = warmstart.ensure_base_model(environment_id, environment_config or {}, cache_dir, progress)
         files = BaseFiles(Path(built.path), built.base_model_sha256, built.tokenizer_sha256, dict(built.report))
     else:
-        folder = Path(model)
-        if not folder.is_dir():
-            from huggingface_hub import snapshot_download
+        from worker.engine import profiles
 
-            folder = Path(snapshot_download(model))
+        folder = profiles.model_folder(profiles.get_profile(model))
         files = BaseFiles(folder, model_folder_sha256(folder), tokenizer_folder_sha256(folder), {})
     _remember(files, cache_dir)
     return files
@@ -176,11 +174,12 @@ def _load_model(path: Path, dtype: str) -> Any:
         return quantized.load_nf4(path)
     if dtype not in _DTYPES:
         raise EngineFault(f"dtype: got {dtype!r}, expected float32, bfloat16 or nf4")
-    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
+    from worker.engine.quantized import auto_class, load_config
+
     logging.disable_progress_bar()  # a worker's log is no terminal
-    return AutoModelForCausalLM.from_pretrained(path, dtype=_DTYPES[dtype], attn_implementation="sdpa")
+    return auto_class(load_config(path)).from_pretrained(path, dtype=_DTYPES[dtype], attn_implementation="sdpa")
 
 
 def _canonical_name(name: str) -> str:
