@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runs.actions.advance import policy_of
 from runs.actions.plans import plan_body
-from runs.models import BlobRef, Checkpoint, Document, Group, Job, Run, RunHead, Turn
+from runs.models import Checkpoint, Document, Group, Job, Run, RunHead, Turn
 from workbench.contracts import layout
 from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
 from workbench.contracts.records import CaptureRef
@@ -49,7 +50,7 @@ def _checkpoint(job: Job) -> Checkpoint:
         return Checkpoint.objects.get(uid=job.spec["checkpoint"])
     if job.run is None:
         return Checkpoint.objects.get(uid=layout.parent_checkpoint_uid(str(job.execution.plan_version.uid)))
-    return RunHead.objects.select_related("checkpoint").get(run=job.run).checkpoint
+    return policy_of(RunHead.objects.select_related("checkpoint").get(run=job.run))
 
 
 def _groups(job: Job, body: dict[str, Any], sha: str) -> tuple[GroupSpec, ...]:
@@ -104,7 +105,7 @@ def update_spec(job: Job) -> UpdateSpec:
         update_uid=layout.update_uid(str(run.uid), batch),
         batch=batch,
         first_step=head.steps,
-        policy=policy_ref(body, head.checkpoint),
+        policy=policy_ref(body, policy_of(head)),
         optimizer_sha256=head.optimizer_sha256,
         objective=config["objective"],
         optimizer=config["optimizer"],
@@ -116,10 +117,7 @@ def update_spec(job: Job) -> UpdateSpec:
 def _update_group(group: Group) -> UpdateGroup:
     document = Document.objects.get(kind="group", subject_uid=group.uid)
     turns = Turn.objects.filter(trajectory__group=group).order_by("trajectory__slot", "decision")
-    captures = tuple(
-        CaptureRef(turn.capture_sha256, str(turn.trajectory.uid), turn.decision, turn.offset, turn.length)
-        for turn in turns.select_related("trajectory")
-    )
+    captures = tuple(_capture_ref(turn) for turn in turns.select_related("trajectory"))
     return UpdateGroup(
         record_json=bytes(document.bytes).decode(),
         record_sha256=document.sha256,
@@ -128,7 +126,7 @@ def _update_group(group: Group) -> UpdateGroup:
     )
 
 
-def known_blob(sha: str, size: int, kind: str) -> BlobRef:
-    """Row of a blob in the index, created when new."""
-    ref, _ = BlobRef.objects.get_or_create(sha256=sha, defaults={"bytes": size, "kind": kind})
-    return ref
+def _capture_ref(turn: Turn) -> CaptureRef:
+    if turn.capture_sha256 is None or turn.offset is None or turn.length is None:
+        raise ValueError(f"turn {turn.pk}: got no capture, expected one: only captured turns are trained on")
+    return CaptureRef(turn.capture_sha256, str(turn.trajectory.uid), turn.decision, turn.offset, turn.length)

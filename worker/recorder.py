@@ -133,12 +133,14 @@ def _count(run: Run, groups: Sequence[Group], at: datetime) -> None:
 def commit_update(job: Job, result: UpdateResult) -> None:
     """Store an optimizer batch and move the run's head; a non-finite batch ends the run as partial_invalid."""
     at, actor = timezone.now(), service_actor("worker")
-    record = parse_update(result.record_json.encode())
+    record, run = parse_update(result.record_json.encode()), job.run
+    if run is None:
+        raise ValueError(f"job {job.key}: got no run, expected the run that the update belongs to")
     with transaction.atomic():
         execution = lock_execution(job.execution)
         jobs.finish(job, "succeeded", at=at)
-        update = record_update(run=job.run, result=result, at=at)
-        RunHead.objects.filter(run=job.run).update(
+        update = record_update(run=run, result=result, at=at)
+        RunHead.objects.filter(run=run).update(
             policy_version=update.checkpoint_after.policy_version,
             checkpoint=update.checkpoint_after,
             optimizer_sha256=record.optimizer_after,
@@ -157,9 +159,7 @@ def commit_update(job: Job, result: UpdateResult) -> None:
         }
         _receipt(job, "update.applied" if record.skipped is None else "update.skipped", body, actor, at, result.timing)
         if record.skipped == "non_finite":
-            fail_run(
-                job.run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at
-            )
+            fail_run(run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at)
         advance(execution, actor=actor, at=at)
 
 

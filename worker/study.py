@@ -185,7 +185,8 @@ def _evaluation_summary(execution: Execution) -> list[dict[str, Any]]:
         for condition, split in items.values_list("condition", "split").distinct().order_by("condition", "split"):
             cell = items.filter(condition=condition, split=split)
             valid = cell.filter(trajectory__status="valid")
-            rewards = list(valid.values_list("trajectory__reward_total", flat=True))
+            totals = valid.values_list("trajectory__reward_total", flat=True)
+            rewards = [value for value in totals if value is not None]
             found.append(
                 {
                     "checkpoint_sha256": checkpoint.sha256,

@@ -63,12 +63,17 @@ class _Scene:
         append_receipt(f"execution:{self.execution.uid}", kind, subject, body, actor=self.actor, at=self.at)
 
 
-def lock_execution(execution: Execution) -> Execution:
-    """Take the execution's row lock. Every commit takes it first, so that locks have one order."""
+def lock_execution(execution: Execution | None) -> Execution:
+    """Take the execution's row lock. Every commit takes it first, so that locks have one order.
+
+    Raises ``ValueError`` for None: a job or run without an execution advances nothing.
+    """
+    if execution is None:
+        raise ValueError("execution: got None, expected the execution that the job or run belongs to")
     return Execution.objects.select_for_update(of=("self",)).select_related("plan_version").get(pk=execution.pk)
 
 
-def advance(execution: Execution, *, actor: Actor, at: datetime) -> None:
+def advance(execution: Execution | None, *, actor: Actor, at: datetime) -> None:
     """Create every job that can run now and move what has ended. Call inside a transaction."""
     execution = lock_execution(execution)
     if execution.state != "running":
@@ -195,9 +200,16 @@ def _advance_run(scene: _Scene, head: RunHead) -> None:
             spec = {"purpose": "train", "batch": head.batch}
             if scene.ensure(collect, "collect_shard", "rollout", run, spec) in ("succeeded", "failed", "errored"):
                 scene.ensure(f"{run.uid}:update:{head.batch}", "apply_update", "update", run, {"batch": head.batch})
-    if head.phase == "evaluate" and _evaluate(scene, head.checkpoint, run):
+    if head.phase == "evaluate" and _evaluate(scene, policy_of(head), run):
         move_run(run, "completed", reason="budget spent", actor=scene.actor, at=scene.at, phase="done")
         head.state = "completed"
+
+
+def policy_of(head: RunHead) -> Checkpoint:
+    """The checkpoint that a native run is at. Raises ``ValueError`` for a run without a policy of ours."""
+    if head.checkpoint is None:
+        raise ValueError(f"run {head.run_id}: got no checkpoint, expected a native run")
+    return head.checkpoint
 
 
 def _error_gate(scene: _Scene, head: RunHead, config: dict[str, Any]) -> bool:

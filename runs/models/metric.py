@@ -55,5 +55,5 @@ class MetricPoint(AppendOnlyModel):
             models.CheckConstraint(
                 name="metric_point_nonfinite_known",
                 condition=models.Q(nonfinite="") | models.Q(nonfinite__in=["nan", "inf", "-inf"], value__isnull=True),
-            )
+            ),
         ]

@@ -154,7 +154,8 @@ class Capture:
             if name in header and type(header[name]) not in kinds:
                 raise CaptureError(f"{name}: got {header[name]!r:.80}, expected {kinds[0].__name__}")
         try:
-            capture = cls(**header, sampler_logprobs=arrays.pop("sampler_logprobs", None), **arrays)
+            fields: dict[str, Any] = {"sampler_logprobs": None, **header, **arrays}
+            capture = cls(**fields)
         except TypeError as error:
             raise CaptureError(f"header: {error}, expected the fields of {SCHEMA}") from error
         if capture.to_bytes() != data:

@@ -105,8 +105,7 @@ class CompactFormatter:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids; bytes that are no UTF-8 become U+FFFD."""
-        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        return text
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def start(self, instructions: str, tools: Sequence[ToolSpec], prompt: str) -> list[int]:
         """Ids of the first prompt, assistant header included."""

@@ -39,7 +39,12 @@ class Task:
     def identity(self) -> str:
         """``task_sha256``: what makes this task this task (not its key, not its split)."""
         return digest(
-            {"prompt": self.prompt, "initial_state": self.initial_state, "hidden": self.hidden, "tools": list(self.tools)}
+            {
+                "prompt": self.prompt,
+                "initial_state": self.initial_state,
+                "hidden": self.hidden,
+                "tools": list(self.tools),
+            }
         )
 
     def uid(self, task_set: str) -> str:
