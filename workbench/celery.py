@@ -7,6 +7,7 @@ import os
 import warnings
 from typing import Any
 
+from billiard.einfo import ExceptionWithTraceback
 from billiard.exceptions import WorkerLostError
 from celery import Celery, Task, signals
 from celery.platforms import SecurityWarning
@@ -40,7 +41,10 @@ class JobRequest(Request):
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Where the pool process died, end its leases before the message is delivered again."""
-        if isinstance(exc_info.exception, WorkerLostError):
+        error = exc_info.exception
+        if isinstance(error, ExceptionWithTraceback):  # as the pool hands it over
+            error = error.exc
+        if isinstance(error, WorkerLostError):
             from django.conf import settings
 
             try:

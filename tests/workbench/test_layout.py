@@ -124,6 +124,7 @@ def test_lost_pool_process_ends_its_leases(monkeypatch: pytest.MonkeyPatch) -> N
     """Only a lost process does; a task that raised keeps the lease until its own code ends it."""
     from types import SimpleNamespace
 
+    from billiard.einfo import ExceptionInfo
     from billiard.exceptions import WorkerLostError
     from celery.worker.request import Request
     from django.conf import settings
@@ -139,6 +140,11 @@ def test_lost_pool_process_ends_its_leases(monkeypatch: pytest.MonkeyPatch) -> N
     assert ended == []
     request.on_failure(SimpleNamespace(exception=WorkerLostError("killed")))
     assert ended == [settings.PROCESS_NAME] and len(passed) == 2
+    try:
+        raise WorkerLostError("killed")
+    except WorkerLostError:
+        request.on_failure(ExceptionInfo())  # as the pool hands it over: wrapped with its traceback
+    assert ended == [settings.PROCESS_NAME] * 2 and len(passed) == 3
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
