@@ -20,6 +20,7 @@ from .errors import CanonicalError
 
 MAX_SAFE_INTEGER = 2**53 - 1
 NONFINITE = "nonfinite"
+_quote = json.encoder.encode_basestring  # RFC 8785 strings: quotes, backslash and control characters escaped, no others
 UID_NAMESPACE = uuid.UUID("6f0a7a52-3f0e-5d0c-9a53-0b7a1f6f5e11")
 
 
@@ -47,8 +48,47 @@ def _check(value: Any, path: str) -> None:
     raise CanonicalError(f"{path}: got {type(value).__name__}, expected null, bool, number, string, list or object")
 
 
+class _NotPlain(Exception):
+    """A value that the direct writer leaves to the library and to ``_check``, which names what is wrong with it."""
+
+
+def _text(value: Any) -> str:
+    """RFC 8785 text of a tree of exact built-in types, in one pass; the library's own writer is ten times slower.
+
+    Keys sort by UTF-16 code units, which for ASCII is the order of ``sorted``. Between 1e-4 and 1e16 the
+    shortest digits of Python are those of ECMAScript, unless the number is whole.
+    """
+    kind = type(value)
+    if kind is str:
+        return _quote(value)
+    if kind is dict:
+        try:
+            is_ascii = "".join(value).isascii()
+        except TypeError:
+            raise _NotPlain from None
+        keys = sorted(value) if is_ascii else sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join([f"{_quote(key)}:{_text(value[key])}" for key in keys]) + "}"
+    if kind is list or kind is tuple:
+        return "[" + ",".join([_text(item) for item in value]) + "]"
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+        return repr(value)
+    if kind is float and 1e-4 <= abs(value) < 1e16 and not value.is_integer():
+        return repr(value)
+    if kind is float and math.isfinite(value):
+        return rfc8785.dumps(value).decode()
+    raise _NotPlain
+
+
 def canonical_bytes(value: Any) -> bytes:
     """RFC 8785 bytes of ``value``. Raises ``CanonicalError`` naming the path of what has none."""
+    try:
+        return _text(value).encode("utf-8")
+    except (_NotPlain, UnicodeEncodeError, RecursionError):
+        pass  # the slow way below serves rare types, and names what is wrong
     try:
         _check(value, "$")
         return rfc8785.dumps(value)
@@ -59,11 +99,11 @@ def canonical_bytes(value: Any) -> bytes:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise CanonicalError(f"{key}: got the key twice, expected it once")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(key for position, key in enumerate(names) if key in names[:position])
+        raise CanonicalError(f"{twice}: got the key twice, expected it once")
     return found
 
 
