@@ -189,7 +189,9 @@ def _read(place: Path) -> BaseModel | None:
         model_sha, tokenizer_sha = model_folder_sha256(place), tokenizer_folder_sha256(place)
     except (OSError, ContractError, EngineFault, json.JSONDecodeError):
         return None
-    if (report.get("base_model_sha256"), report.get("tokenizer_sha256")) != (model_sha, tokenizer_sha):
+    said = report.pop("report_sha256", None)
+    found = (report.get("base_model_sha256"), report.get("tokenizer_sha256"))
+    if said != digest(report) or found != (model_sha, tokenizer_sha):
         return None
     return BaseModel(str(place), model_sha, tokenizer_sha, report, {**timing, "cached": True})
 
@@ -256,7 +258,7 @@ def _build(recipe: WarmStartRecipe, name: str, environment: Environment, folder:
         "tokenizer_sha256": tokenizer_folder_sha256(folder),
         "formatter": formatter.identity(),
     }
-    (folder / REPORT).write_bytes(canonical_bytes(report))
+    (folder / REPORT).write_bytes(canonical_bytes({**report, "report_sha256": digest(report)}))
     (folder / TIMING).write_text(json.dumps(clock.total()))
 
 
