@@ -18,12 +18,22 @@ from django.db import transaction
 from django.utils import timezone
 
 from runs.actions.actors import service_actor
-from runs.actions.closure import closure_of
+from runs.actions.closure import AGGREGATE, closure_of, endpoint_results
 from runs.actions.execution import start_execution
 from runs.actions.plans import ensure_study, freeze_plan, parse_plan_text, plan_body, save_draft
 from runs.actions.tasks import store_task_set, task_identity
 from runs.errors import DomainError
-from runs.models import Actor, Checkpoint, EvaluationItem, Execution, Group, PlanVersion, Run, TrajectoryCredit
+from runs.models import (
+    Actor,
+    Checkpoint,
+    Document,
+    EvaluationItem,
+    Execution,
+    Group,
+    PlanVersion,
+    Run,
+    TrajectoryCredit,
+)
 from runs.storage import blob_store, reference_blobs
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.jobs import DescribeResult, DescribeSpec
@@ -210,9 +220,11 @@ def summary(execution: Execution, *, wall_s: float | None) -> dict[str, Any]:
     """What ``manage.py study run --json`` prints."""
     execution.refresh_from_db()
     document = closure_of(execution)
-    closure = None
+    closure, endpoints = None, []
     if document is not None:
         closure = {**parse_canonical(bytes(document.bytes))["counts"], "manifest_sha256": document.sha256}
+        aggregate = Document.objects.get(kind=AGGREGATE, subject_uid=execution.uid)
+        endpoints = endpoint_results(parse_canonical(bytes(aggregate.bytes)))
     runs = (
         Run.objects.filter(execution=execution)
         .select_related("arm", "head__checkpoint")
@@ -229,6 +241,7 @@ def summary(execution: Execution, *, wall_s: float | None) -> dict[str, Any]:
         "reason": execution.reason,
         "runs": [_run_summary(run) for run in runs],
         "evaluation": _evaluation_summary(execution),
+        "endpoints": endpoints,
         "closure": closure,
         "wall_s": wall_s,
     }

@@ -33,7 +33,7 @@ from runs.models import (
 )
 from runs.statistics.aggregate import build_aggregate
 from runs.statistics.items import ItemFacts
-from workbench.contracts.canonical import canonical_bytes, derive_uid, digest
+from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical
 from workbench.contracts.records import VALID, OutcomeFacts
 
 STATED = ("completed", "refused", "stopped", "cancelled")  # states whose reason is the plan's or a person's
@@ -201,12 +201,50 @@ def build_closure(execution: Execution) -> dict[str, Any]:
     }
 
 
+def endpoint_results(aggregate: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every registered endpoint with its paired difference, interval and state, whichever way it goes.
+
+    ``difference`` is run minus parent, or second arm minus first, over tasks; None where pending.
+    """
+    found = []
+    for item in aggregate["endpoints"]:
+        for result in item["results"]:
+            over = (result.get("contrast") or {}).get("over_seeds") or {}
+            interval = over.get("interval") or {}
+            found.append(
+                {
+                    "id": item["endpoint"]["id"],
+                    "metric": item["endpoint"]["metric"],
+                    "condition": item["endpoint"]["condition"],
+                    "split": item["endpoint"]["split"],
+                    "compare": item["endpoint"]["compare"]["kind"],
+                    "arms": result["arms"],
+                    "state": result["state"],
+                    "difference": (over.get("task_difference") or {}).get("value"),
+                    "low": interval.get("low"),
+                    "high": interval.get("high"),
+                    "level": interval.get("level"),
+                    "tasks": interval.get("tasks"),
+                    "seeds": (over.get("spread") or {}).get("n"),
+                    "seed_mean": (over.get("spread") or {}).get("mean"),
+                    "seed_sd": (over.get("spread") or {}).get("sd"),
+                    "distinguished": over.get("distinguished"),
+                }
+            )
+    return found
+
+
 def close_execution(execution: Execution, *, actor: Actor, at: datetime) -> Document:
     """Bind everything and end the execution. Refused (``StaleTransition``) unless it is running."""
     with transaction.atomic():
         execution = lock_execution(execution)
         closure = build_closure(execution)
         document = _store(CLOSURE, str(execution.uid), closure)
+        aggregate = parse_canonical(bytes(Document.objects.get(kind=AGGREGATE, subject_uid=execution.uid).bytes))
+        for result in endpoint_results(aggregate):
+            append_receipt(
+                f"execution:{execution.uid}", "endpoint.measured", str(execution.uid), result, actor=actor, at=at
+            )
         append_receipt(
             f"execution:{execution.uid}",
             "execution.closed",

@@ -137,6 +137,14 @@ def _watch(execution: Execution, timeout: float) -> None:
             time.sleep(0.25)
 
 
+def _interval(item: dict[str, Any]) -> str:
+    if item["difference"] is None:
+        return f"— ({item['state']})"
+    seeds = f"{item['seeds']} seeds" if item["seed_sd"] is None else f"{item['seeds']} seeds, sd {item['seed_sd']:.4f}"
+    bounds = f"[{item['low']:+.4f}, {item['high']:+.4f}]" if item["low"] is not None else "no interval"
+    return f"{item['difference']:+.4f} {bounds}, {item['tasks']} tasks, {seeds}"
+
+
 def _text(result: dict[str, Any]) -> str:
     lines = [f"{result['plan']}: {result['state']} {result['reason']}", f"plan {result['plan_sha256']}"]
     for run in result["runs"]:
@@ -153,6 +161,8 @@ def _text(result: dict[str, Any]) -> str:
             f"success {cell['success'][0]}/{cell['success'][1]}, "
             f"finish {cell['finish'][0]}/{cell['finish'][1]}, Fatal {cell['fatal'][0]}/{cell['fatal'][1]}"
         )
+    for item in result["endpoints"]:
+        lines.append(f"  {item['id']} {'-'.join(item['arms'])}: {_interval(item)}")
     if result["closure"]:
         lines.append(f"closure {result['closure']['manifest_sha256']}")
     lines.append(f"{result['wall_s']} s")
