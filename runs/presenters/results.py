@@ -10,8 +10,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from runs.actions.plans import plan_body
 from runs.models import Document, EvaluationItem, Execution, PlanVersion
 from runs.presenters.evaluation import CellView, cells_of, planned_items
+from runs.templatetags.ui import format_number
 from workbench.contracts.canonical import decode_float, parse_canonical
 
 PARENT = "parent"
@@ -100,6 +102,12 @@ class EndpointView:
     may_not: list[Any] = field(default_factory=list)
     opposite: bool | None = None
 
+    @property
+    def name(self) -> str:
+        """Its id, with the arm where one endpoint covers several against the parent."""
+        several = self.endpoint["compare"]["kind"] == "parent" and len(self.endpoint["compare"]["arms"]) > 1
+        return f"{self.endpoint['id']} ({', '.join(self.arms)})" if several else str(self.endpoint["id"])
+
 
 def stored_aggregate(execution: Execution | None) -> tuple[dict[str, Any] | None, Document | None]:
     """The aggregate that closing stored, parsed, with its document; (None, None) before that."""
@@ -151,7 +159,10 @@ def _value(metric: str, row: Mapping[str, Any]) -> float | None:
 
 
 def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str, Any] | None) -> list[PairedDots]:
-    """Paired tasks of two arms for every condition, split and metric; pairs match on seed, task and repeat."""
+    """Paired tasks of two arms by condition, split and metric, registered metrics first.
+
+    Pairs match on seed, task and repeat.
+    """
     rows = list(
         EvaluationItem.objects.filter(plan_version=version, run__arm__key__in=arms).values(
             "condition",
@@ -166,9 +177,14 @@ def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str
             "trajectory__recovered",
         )
     )
-    places = sorted({(row["condition"], row["split"]) for row in rows})
+    here_are = {(row["condition"], row["split"]) for row in rows}
+    registered = {
+        (e["condition"], e["split"], e["metric"])
+        for e in plan_body(version)["plan"]["endpoints"]
+        if tuple(e["compare"]["arms"]) == arms
+    }
     found = []
-    for place in places:
+    for place in [place for place in planned_items(version) if place in here_are]:
         here = [row for row in rows if (row["condition"], row["split"]) == place]
         for metric, word in METRICS:
             if metric == "recovery_all" and place[0] != "stress":
@@ -176,7 +192,7 @@ def paired_dots(version: PlanVersion, arms: tuple[str, str], aggregate: dict[str
             tasks = _paired_tasks(here, arms, metric)
             if tasks:
                 found.append(_dots(place, metric, word, tasks, _contrast(aggregate, arms, place, metric)))
-    return found
+    return sorted(found, key=lambda d: (d.condition, d.split, d.metric) not in registered)
 
 
 def _paired_tasks(
@@ -280,6 +296,25 @@ def endpoint_views(document: dict[str, Any], aggregate: dict[str, Any] | None) -
     return found
 
 
+@dataclass(frozen=True)
+class Sayings:
+    """``may``: sentences with the endpoints that allow them; ``may_not``: sentences that no endpoint allows."""
+
+    may: list[tuple[str, list[str]]]
+    may_not: list[str]
+
+
+def sayings(endpoints: list[EndpointView]) -> Sayings:
+    """What may be said over all endpoints, each sentence once."""
+    may: dict[str, list[str]] = {}
+    may_not: dict[str, None] = {}
+    for endpoint in endpoints:
+        for text in endpoint.may:
+            may.setdefault(str(text), []).append(endpoint.name)
+        may_not.update(dict.fromkeys(str(text) for text in endpoint.may_not))
+    return Sayings(list(may.items()), [text for text in may_not if text not in may])
+
+
 def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
     """The sentence that opens the page: never stronger than the stored verdicts."""
     settled = [e for e in endpoints if e.verdict != "pending"]
@@ -291,5 +326,23 @@ def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
                 "of": len(columns) - 1,
             }
         return _("Pending: no arm has been evaluated yet.")
-    parts = [f"{e.endpoint['id']} ({' − '.join(reversed(e.arms))}): {e.word}" for e in settled[:2]]
-    return "; ".join(parts) + "."
+    return " ".join(_finding(endpoint) for endpoint in settled[:2])
+
+
+def _finding(view: EndpointView) -> str:
+    """One settled endpoint in a sentence: what, how much, how sure, which word."""
+    contrast = view.contrast or {}
+    pair = view.endpoint["compare"]["kind"] == "pair"
+    parts = {
+        "metric": view.endpoint["metric"].replace("_", " "),
+        "condition": view.endpoint["condition"].upper(),
+        "a": view.arms[0] if pair else _("the parent"),
+        "b": view.arms[1] if pair else view.arms[0],
+        "difference": format_number(contrast.get("difference"), 3, signed=True),
+        "low": format_number(contrast.get("low"), 3, signed=True),
+        "high": format_number(contrast.get("high"), 3, signed=True),
+        "word": view.word,
+    }
+    return (
+        _("%(b)s against %(a)s, %(metric)s under %(condition)s: %(difference)s [%(low)s, %(high)s], %(word)s.") % parts
+    )

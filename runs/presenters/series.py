@@ -182,7 +182,7 @@ DEFINITIONS: dict[str, Definition] = {
             STEP,
             _("Exact entropy over the vocabulary, mean over the trained tokens. Falling entropy warns poorly early."),
             _from_steps("entropy"),
-            2,
+            3,
         ),
         Definition(
             "update_norm",

@@ -146,7 +146,9 @@ def build_verdict(run: Run) -> Verdict:
     if not groups["total"]:
         return Verdict(format_html("{}", _("Started; no group has been stored yet.")), basis, rules)
     clauses = [figure(_lead(run.head.state, stable), reason)]
-    if groups["sound"]:
+    if groups["sound"] and not groups["silent"]:
+        clauses.append(_all_signal(groups["sound"]))
+    elif groups["sound"]:
         share = percent(groups["silent"] / groups["sound"])
         title = _("%(n)d of %(of)d eligible groups") % {"n": groups["silent"], "of": groups["sound"]}
         clauses.append(format_html(_("{0} of eligible groups carried no signal"), figure(share, title)))
@@ -154,6 +156,11 @@ def build_verdict(run: Run) -> Verdict:
     if change is not None and change[0] > 0:
         clauses.append(_entropy_clause(*change))
     return Verdict(join_clauses(clauses), basis, rules)
+
+
+def _all_signal(count: int) -> SafeString:
+    title = _("%(n)d of %(of)d eligible groups") % {"n": count, "of": count}
+    return format_html(_("{0} carried signal"), figure(_("every eligible group"), title))
 
 
 def _entropy_clause(first: float, last: float) -> SafeString:

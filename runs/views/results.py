@@ -65,6 +65,7 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         tables=tables,
         endpoints=endpoints,
         headline=shown.headline(endpoints, columns),
+        sayings=shown.sayings(endpoints),
         claims=plan_body(version)["plan"]["claims"],
         pairs=[(contract, shown.paired_dots(version, contract.arms, aggregate)) for contract in pairs],
     )
