@@ -56,6 +56,8 @@ class WarmStartRefused(EngineFault):
 class WarmStartRecipe:
     """Everything that decides a base model, beside environment, code and runtime.
 
+    ``logit_scale``: factor on the last norm's gain after SFT. A briefly trained model spreads too
+    much probability over wrong tokens; this sharpens its sampling at temperature 1.
     ``minimum_valid_actions``: gate on the share of *sampled* decisions that are legal; None builds
     without a gate, and the report says so. ``stress``: a second, reported, ungated probe under time-outs.
     """
@@ -68,6 +70,7 @@ class WarmStartRecipe:
     initialisation: Initialisation = field(default_factory=Initialisation)
     copying: CopyStage = field(default_factory=CopyStage)
     sft: SftStage = field(default_factory=SftStage)
+    logit_scale: float = 1.2
     probe: ProbeStage = field(default_factory=ProbeStage)
     stress: ProbeStage = field(default_factory=lambda: ProbeStage(prompts=16, injected=(1, 2, 3)))
     minimum_valid_actions: float | None = 0.90
@@ -283,6 +286,8 @@ def _train(
     )
     clock.mark("demonstrations")
     loss = train_sft(model, recipe.sft, recipe.seed, encoded, formatter.pad_id, say)
+    with torch.no_grad():
+        model.model.norm.weight.mul_(recipe.logit_scale)
     clock.mark("sft")
     probes = {}
     for label, stage in (("probe", recipe.probe), ("stress", recipe.stress)):

@@ -38,9 +38,9 @@ class CopyStage:
 class SftStage:
     """Masked cross-entropy: assistant tokens weigh 1, Observation tokens ``observation_weight``."""
 
-    steps: int = 240
+    steps: int = 320
     batch: int = 10
-    demonstrations: int = 2400
+    demonstrations: int = 3200
     bucket_batches: int = 16  # sequences are sorted by length within windows of this many batches
     muon_lr: float = 0.004
     adamw_lr: float = 0.003
