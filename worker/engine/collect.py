@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from workbench.contracts.canonical import parse_canonical
@@ -49,8 +50,12 @@ def task_values(tasks: Sequence[Task], task_set: str) -> list[dict[str, Any]]:
     return values
 
 
+@lru_cache(maxsize=2)
 def read_tasks(data: bytes, task_set: str) -> dict[str, Task]:
-    """Tasks of canonical task-set bytes by uid: a list, or an object with the list under ``tasks``."""
+    """Tasks of canonical task-set bytes by uid: a list, or an object with the list under ``tasks``.
+
+    Kept in the process, since a shard reads the same bytes as the one before: nobody changes the result.
+    """
     value = parse_canonical(data)
     items = value["tasks"] if isinstance(value, dict) else value
     found: dict[str, Task] = {}
