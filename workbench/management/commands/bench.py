@@ -1,0 +1,78 @@
+"""``manage.py bench engine``: the engine's speed against TRL, `transformers` generate and the arithmetic ideal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from workbench.home import initialise
+
+NAMES = (
+    "update_vs_trl_cpu",
+    "loss_difference",
+    "rollout_vs_generate_one",
+    "rollout_vs_generate_batched",
+    "update_vs_ideal",
+    "product_share",
+)
+STUDY = "fatal-mask-pair"
+
+
+def text(result: dict[str, Any]) -> str:
+    """The result as lines for people."""
+    lines = []
+    for name in NAMES:
+        item = result[name]
+        if item["median"] is None:
+            lines.append(f"{name:<28} not measured: {item['reason']}")
+            continue
+        goal = result["goals"].get(name)
+        verdict = "" if goal is None else f"  goal {goal['goal']}: {'met' if goal['met'] else 'MISSED'}"
+        spread = f"{item['median']:.3g} ({item['low']:.3g} to {item['high']:.3g}, {item['repeats']} repeats)"
+        lines.append(f"{name:<28} {spread}{verdict}")
+    facts = result["machine"]
+    lines.append(f"{facts['cores']} cores, {facts['threads']} thread, torch {facts['torch']}, load {facts['load']}")
+    return "\n".join(lines)
+
+
+class Command(BaseCommand):
+    """Measures on the bundled study's policy and settings; results on standard output, progress on standard error."""
+
+    help = "Measure the engine against its references (bench engine)."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("subject", choices=("engine",), help="what to measure")
+        parser.add_argument("--repeats", type=int, default=9, help="interleaved repeats of every comparison")
+        parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["repeats"] < 1:
+            raise CommandError(f"repeats: got {options['repeats']}, expected at least 1")
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            os.environ[name] = "1"  # before torch is loaded
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        initialise(settings.HOME)
+        from workbench.contracts.spec import complete_plan
+        from worker.benchmarks.engine import benchmark
+        from worker.benchmarks.product import newest_closed, product_share
+        from worker.benchmarks.trl_step import TrlMissing
+        from worker.benchmarks.world import Sizes
+        from worker.study import load_study
+
+        plan = complete_plan(load_study(STUDY, "full")[1])
+        try:
+            result = benchmark(plan, Sizes(repeats=options["repeats"]), settings.CACHE_HOME, self._say)
+        except TrlMissing as error:
+            raise CommandError(str(error)) from error
+        result["product_share"] = product_share(newest_closed(), result["collect_tokens_per_wall_second"]["median"])
+        self.stdout.write(json.dumps(result) if options["json"] else text(result))
+
+    def _say(self, line: str) -> None:
+        self.stderr.write(line, lambda value: value)
+        self.stderr.flush()

@@ -1,0 +1,1 @@
+"""Benchmarks of the engine against `transformers` and TRL; see ``docs/benchmarks.md``."""
