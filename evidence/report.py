@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import Error as DatabaseError
 
 from runs.errors import DomainError
@@ -17,8 +17,8 @@ from workbench.contracts.errors import ContractError
 PROBLEM, TOMBSTONED = "problem", "tombstoned"
 SHOWN = 120
 UNREADABLE = (
-    ContractError, DomainError, DatabaseError, ObjectDoesNotExist, ValueError, KeyError, TypeError, AttributeError,
-    IndexError, OSError,
+    ContractError, DomainError, DatabaseError, ObjectDoesNotExist, ValidationError, ValueError, KeyError, TypeError,
+    AttributeError, IndexError, OSError,
 )  # fmt: skip
 
 

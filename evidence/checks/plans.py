@@ -56,9 +56,12 @@ def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
         log.problem("runs_arm", key, "key", expected=None, got=key)
     schedule = canonical_bytes(body["failure_schedule"])
     rows = list(FailureSchedule.objects.filter(plan_version=version))
-    if [bytes(found.bytes) for found in rows] != [schedule]:
+    if len(rows) != 1:
         log.problem("runs_failureschedule", version.uid, "bytes", expected=schedule.decode(), got=f"{len(rows)} rows")
     for found in rows:
+        if bytes(found.bytes) != schedule:
+            got = bytes(found.bytes).decode(errors="backslashreplace")
+            log.problem("runs_failureschedule", found.uid, "bytes", expected=schedule.decode(), got=got)
         sha256 = sha256_hex(schedule)
         columns = {"sha256": sha256, "uid": derive_uid(version.uid, "failure_schedule")}
         log.compare("runs_failureschedule", found.uid, columns, found)
