@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from workbench.contracts.capture import SEGMENT_NAMES, SEGMENT_THINK, Capture
+from workbench.contracts.capture import SEGMENT_NAMES, SEGMENT_THINK
 from workbench.contracts.metrics import METRIC_DEFINITIONS
 from workbench.contracts.records import (
     BUDGET_EXHAUSTED,
@@ -131,7 +131,6 @@ def collection_metrics(
 
 def _token_metrics(sink: MetricSink, rollouts: Sequence[Rollout]) -> None:
     measures = [measure for rollout in rollouts for measure in rollout.measures]
-    captures = [Capture.from_bytes(data) for rollout in rollouts for data in rollout.captures]
     sink.mean("l2.entropy_sampled", (value for item in measures for value in item.entropies), segment="all")
     for segment, name in enumerate(SEGMENT_NAMES):
         values = [
@@ -145,7 +144,7 @@ def _token_metrics(sink: MetricSink, rollouts: Sequence[Rollout]) -> None:
         sink.mean("l2.entropy_sampled", values, segment=name)
         parts = [
             [token for token, kind in zip(item.generated_ids, item.segments, strict=True) if kind == segment]
-            for item in captures
+            for item in measures
         ]
         sink.mean("l2.segment_length", (len(part) for part in parts), segment=name)
         shares = [share for part in parts if (share := distinct_pairs(part)) is not None]
@@ -253,10 +252,10 @@ def _exploration_metrics(sink: MetricSink, groups: Sequence[GroupRecord], rollou
 
 
 def _first_think(rollout: Rollout) -> list[int]:
-    if not rollout.captures:
+    if not rollout.measures:
         return []
-    capture = Capture.from_bytes(rollout.captures[0])
-    return [token for token, kind in zip(capture.generated_ids, capture.segments, strict=True) if kind == SEGMENT_THINK]
+    turn = rollout.measures[0]
+    return [token for token, kind in zip(turn.generated_ids, turn.segments, strict=True) if kind == SEGMENT_THINK]
 
 
 def _step_metrics(sink: MetricSink, step: StepRecord, uid: str) -> None:

@@ -81,9 +81,10 @@ class GeneratedTurn:
 
 @dataclass(frozen=True)
 class TurnMeasure:
-    """Quantities of a turn that no capture holds. Parallel to the generated ids."""
+    """What the metrics read of a turn. Parallel to the generated ids."""
 
     decision: int
+    generated_ids: tuple[int, ...]
     entropies: tuple[float, ...]
     segments: tuple[int, ...]
     state_label: str | None

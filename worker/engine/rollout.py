@@ -164,7 +164,7 @@ def _advance(
         _invalidate(rollout, "harness", error)
         return False
     record = _record(item, turn, parsed, state, settings)
-    rollout.measures.append(TurnMeasure(turn.decision, turn.entropies, parsed.segments, label))
+    rollout.measures.append(TurnMeasure(turn.decision, turn.generated_ids, turn.entropies, parsed.segments, label))
     try:
         record, terminal = _act(item, record, parsed, environment, settings.max_decisions)
         record = replace(record, state_after_sha256=item.session.state_hash())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from workbench.contracts.canonical import derive_uid, digest
@@ -38,6 +39,11 @@ class Task:
 
     def identity(self) -> str:
         """``task_sha256``: what makes this task this task (not its key, not its split)."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
+        """Computed once: every state hash of a session holds it."""
         return digest(
             {
                 "prompt": self.prompt,
