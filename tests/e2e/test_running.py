@@ -62,11 +62,11 @@ def test_study_run_submits_to_the_running_server_and_survives_a_pause(
         server.wait_ready()
         with client(home, cache, tmp_path) as study:
             wait_done(home, 3)
+            assert control(home, cache, "pause")["state"] == "paused"
             own = [found.cmdline() for found in psutil.Process(study.process.pid).children(recursive=True)]
             assert not [command for command in own if "up" in command or "celery" in command]
             second = manage(home, "up", "--port", "0")
             assert second.returncode == 1 and f"already running on {home}" in second.stderr
-            assert control(home, cache, "pause")["state"] == "paused"
             wait_until(lambda: not leased(home), "the end of jobs in flight", 120)
             before = jobs_done(home)
             time.sleep(4)  # two rounds of the reaper: it must not send what is held

@@ -55,7 +55,7 @@ def draw(seed: int, *, at_random: int) -> list[Kill]:
     others = [point for point in POINTS if point not in UPDATE_POINTS]
     kills += [Kill(point, after) for point, after in zip(others, drawn.sample(range(1, 15), 4), strict=True)]
     for _ in range(at_random):
-        kills.append(Kill(drawn.choice(ROLES), drawn.randrange(0, 17), round(drawn.uniform(0.0, 2.5), 2)))
+        kills.append(Kill(drawn.choice(ROLES), drawn.randrange(0, 15), round(drawn.uniform(0.0, 1.5), 2)))
     return kills
 
 
