@@ -32,7 +32,7 @@ from runs.models import Actor, Checkpoint, Execution, Group, Job, Run, RunHead, 
 from runs.storage import blob_store
 from workbench.capturefile import write_group_file
 from workbench.contracts.canonical import sha256_hex
-from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, UpdateResult
+from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, GroupSpec, SlotSpec, UpdateResult
 from workbench.contracts.records import INFRASTRUCTURE_INVALID, GroupRecord, Identities, MetricRecord, TrajectoryRecord
 from workbench.contracts.wire import record_bytes
 from workbench.faults import reach
@@ -179,33 +179,48 @@ def commit_lost(job: Job, spec: CollectSpec, checkpoint: Checkpoint, reason: str
     _commit_groups(job, spec, checkpoint, groups, (), None, state="errored", error=reason)
 
 
+def _lost_trajectory(group: GroupSpec, slot: SlotSpec, definition: str, reason: str) -> TrajectoryRecord:
+    return TrajectoryRecord(
+        uid=slot.trajectory_uid,
+        slot=slot.slot,
+        seed=slot.seed,
+        task_uid=group.task_uid,
+        failure_profile=group.failure_profile,
+        status=INFRASTRUCTURE_INVALID,
+        invalid_reason=f"{LOST_REASON}: {reason}",
+        terminal=None,
+        turns=(),
+        injections=(),
+        facts=None,
+        reward=None,
+        success=None,
+        success_definition=definition,
+        invariants=(),
+        initial_state_sha256=sha256_hex(b"workbench.unknown-state"),
+        final_state_sha256=None,
+    )
+
+
+def _bound_identities(spec: CollectSpec, checkpoint: Checkpoint, bindings: dict[str, Any]) -> Identities:
+    return Identities(
+        base_model=checkpoint.base_model_sha256,
+        adapter=checkpoint.sha256,
+        tokenizer=checkpoint.tokenizer_sha256,
+        formatter=bindings["policy"]["formatter"],
+        environment=bindings["environment"]["code_sha256"],
+        harness=bindings["harness"],
+        runtime=spec.runtime,
+        reward=bindings["reward"]["code_sha256"],
+        task_set=spec.environment.task_set_sha256,
+        policy_version=checkpoint.policy_version,
+    )
+
+
 def _lost_group(job: Job, spec: CollectSpec, checkpoint: Checkpoint, index: int, reason: str) -> CollectedGroup:
     group = spec.groups[index]
     task = Task.objects.get(uid=group.task_uid)
     bindings = plan_body(job.execution.plan_version)["bindings"]
-    initial = sha256_hex(b"workbench.unknown-state")
-    trajectories = tuple(
-        TrajectoryRecord(
-            uid=slot.trajectory_uid,
-            slot=slot.slot,
-            seed=slot.seed,
-            task_uid=group.task_uid,
-            failure_profile=group.failure_profile,
-            status=INFRASTRUCTURE_INVALID,
-            invalid_reason=f"{LOST_REASON}: {reason}",
-            terminal=None,
-            turns=(),
-            injections=(),
-            facts=None,
-            reward=None,
-            success=None,
-            success_definition=bindings["environment"]["success_definition"],
-            invariants=(),
-            initial_state_sha256=initial,
-            final_state_sha256=None,
-        )
-        for slot in group.slots
-    )
+    definition = bindings["environment"]["success_definition"]
     record = GroupRecord(
         uid=group.group_uid,
         run_uid=spec.run_uid,
@@ -219,19 +234,8 @@ def _lost_group(job: Job, spec: CollectSpec, checkpoint: Checkpoint, index: int,
         family=task.family,
         failure_profile=group.failure_profile,
         sampling=spec.sampling,
-        identities=Identities(
-            base_model=checkpoint.base_model_sha256,
-            adapter=checkpoint.sha256,
-            tokenizer=checkpoint.tokenizer_sha256,
-            formatter=bindings["policy"]["formatter"],
-            environment=bindings["environment"]["code_sha256"],
-            harness=bindings["harness"],
-            runtime=spec.runtime,
-            reward=bindings["reward"]["code_sha256"],
-            task_set=spec.environment.task_set_sha256,
-            policy_version=checkpoint.policy_version,
-        ),
-        trajectories=trajectories,
+        identities=_bound_identities(spec, checkpoint, bindings),
+        trajectories=tuple(_lost_trajectory(group, slot, definition, reason) for slot in group.slots),
         eligible=False,
         ineligible_reason=f"{LOST_REASON} in every slot",
         signal=None,

@@ -149,55 +149,60 @@ def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int) -> list[Probl
     problems += [Problem(f"{path}.overrides.{item.field}", item.got, item.expected) for item in found]
     if problems:
         return problems
-    rollout, objective = resolved["rollout"], resolved["objective"]
-    if resolved["failure"]["stress_cycle"] != plan["failure"]["stress_cycle"]:
-        problems.append(
-            Problem(
-                f"{path}.overrides.failure.stress_cycle", "a change", "the plan's: every checkpoint faces one schedule"
-            )
-        )
-    rows = rollout["group_size"] * rollout["groups_per_batch"]
-    if rollout["group_size"] > resolved["runtime"]["shard_rows"]:
-        problems.append(
-            Problem(f"{path}: rollout.group_size", str(rollout["group_size"]), "at most runtime.shard_rows")
-        )
-    if rows > 32:
-        problems.append(
-            Problem(f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32")
-        )
-    if plan["evaluation"]["repeats"] > plan["runtime"]["shard_rows"]:
-        problems.append(Problem("evaluation.repeats", str(plan["evaluation"]["repeats"]), "at most runtime.shard_rows"))
-    if objective["aggregation"] == "fixed_length" and objective["fixed_length"] is None:
-        problems.append(
-            Problem(f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length")
-        )
-    if rollout["sampling"]["top_p"] != 1.0 or rollout["sampling"]["top_k"] != 0:
-        problems.append(
-            Problem(
-                f"{path}: rollout.sampling", "truncated sampling", "top_p 1 and top_k 0: truncation biases the ratio"
-            )
-        )
-    if rollout["sampling"]["temperature"] != 1.0:
-        problems.append(
-            Problem(
-                f"{path}: rollout.sampling.temperature",
-                str(rollout["sampling"]["temperature"]),
-                "1.0: the policy that is trained is the policy that samples",
-            )
-        )
-    if arm["gate"] is not None and (
-        arm["gate"]["counted_over"] not in [other["key"] for other in plan["arms"] if other["gate"] is None]
-    ):
-        problems.append(
-            Problem(
-                f"{path}.gate.counted_over",
-                repr(arm["gate"]["counted_over"]),
-                "another arm of the plan, without a gate of its own",
-            )
-        )
-    if (arm["role"] == "gated") != (arm["gate"] is not None):
-        problems.append(Problem(f"{path}.gate", repr(arm["gate"]), "a gate exactly when the role is gated"))
-    return problems
+    return _arm_relations(plan, arm, resolved, path)
+
+
+def _arm_relations(plan: dict[str, Any], arm: dict[str, Any], resolved: dict[str, Any], path: str) -> list[Problem]:
+    """Faults between fields of a resolved arm whose single fields are sound."""
+    rollout, objective, gate = resolved["rollout"], resolved["objective"], arm["gate"]
+    sampling, shard = rollout["sampling"], plan["runtime"]["shard_rows"]
+    rows, repeats = rollout["group_size"] * rollout["groups_per_batch"], plan["evaluation"]["repeats"]
+    ungated = [other["key"] for other in plan["arms"] if other["gate"] is None]
+    other_stress = resolved["failure"]["stress_cycle"] != plan["failure"]["stress_cycle"]
+    truncates = sampling["top_p"] != 1.0 or sampling["top_k"] != 0
+    no_length = objective["aggregation"] == "fixed_length" and objective["fixed_length"] is None
+    checks = (
+        (
+            other_stress,
+            f"{path}.overrides.failure.stress_cycle",
+            "a change",
+            "the plan's: every checkpoint faces one schedule",
+        ),
+        (
+            rollout["group_size"] > shard,
+            f"{path}: rollout.group_size",
+            rollout["group_size"],
+            "at most runtime.shard_rows",
+        ),
+        (rows > 32, f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32"),
+        (repeats > shard, "evaluation.repeats", repeats, "at most runtime.shard_rows"),
+        (no_length, f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length"),
+        (
+            truncates,
+            f"{path}: rollout.sampling",
+            "truncated sampling",
+            "top_p 1 and top_k 0: truncation biases the ratio",
+        ),
+        (
+            sampling["temperature"] != 1.0,
+            f"{path}: rollout.sampling.temperature",
+            sampling["temperature"],
+            "1.0: the policy that is trained is the policy that samples",
+        ),
+        (
+            gate is not None and gate["counted_over"] not in ungated,
+            f"{path}.gate.counted_over",
+            repr(gate and gate["counted_over"]),
+            "another arm of the plan, without a gate of its own",
+        ),
+        (
+            (arm["role"] == "gated") != (gate is not None),
+            f"{path}.gate",
+            repr(gate),
+            "a gate exactly when the role is gated",
+        ),
+    )
+    return [Problem(field, str(got), expected) for fails, field, got, expected in checks if fails]
 
 
 def compare_arms(plan: dict[str, Any], first: str, second: str, treatment: list[str]) -> PairCheck:
