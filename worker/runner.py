@@ -13,6 +13,7 @@ then {"kind": "result", "value"} or {"kind": "error", "class", "message", "bound
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import importlib
 import logging
@@ -80,8 +81,8 @@ def answer(request: dict[str, Any], send: Callable[[dict[str, Any]], None], serv
         }
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, service: str = SERVICE) -> None:
-    """Answer requests one after the other until the pipe ends."""
+def serve(requests: BinaryIO, answers: BinaryIO, service: str = SERVICE, *, preload: bool = False) -> None:
+    """Answer requests one after the other until the pipe ends. ``preload``: load torch before the first."""
 
     def send(frame: dict[str, Any]) -> None:
         answers.write(pack(frame))
@@ -89,6 +90,9 @@ def serve(requests: BinaryIO, answers: BinaryIO, service: str = SERVICE) -> None
 
     waiting: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_read_requests, args=(requests, waiting), daemon=True, name="requests").start()
+    if preload:
+        with contextlib.suppress(Exception):  # the first job meets the same error and reports it
+            importlib.import_module(service)
     while True:
         request = waiting.get()
         started = time.monotonic()
@@ -106,13 +110,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--answers", type=int, required=True, help="file descriptor to write answers to")
     parser.add_argument("--parent", type=int, required=True, help="process id whose end ends this one")
     parser.add_argument("--service", default=SERVICE, help="module with the function handle")
+    parser.add_argument("--preload", action="store_true", help="load the service before the first request")
     options = parser.parse_args(arguments)
     die_with_parent(options.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's; it ends this process in order
     faulthandler.enable()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     with os.fdopen(options.requests, "rb") as requests, os.fdopen(options.answers, "wb") as answers:
-        serve(requests, answers, options.service)
+        serve(requests, answers, options.service, preload=options.preload)
 
 
 if __name__ == "__main__":

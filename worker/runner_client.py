@@ -125,7 +125,11 @@ class RunnerClient:
         self._requests = self._answers = None
         self._buffer.clear()
 
-    def _ensure_started(self) -> None:
+    def start(self) -> None:
+        """Start the process now and have it load torch, without waiting: the first job then finds it ready."""
+        self._ensure_started(preload=True)
+
+    def _ensure_started(self, *, preload: bool = False) -> None:
         if self.pid is not None:
             return
         self.kill()  # clear what a dead one left
@@ -133,6 +137,7 @@ class RunnerClient:
         self._answers, child_writes = os.pipe()
         command = [sys.executable, "-m", "worker.runner", "--service", self.service, "--parent", str(os.getpid())]
         command += ["--requests", str(child_reads), "--answers", str(child_writes)]
+        command += ["--preload"] if preload else []
         try:
             self._process = subprocess.Popen(
                 command,

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from celery.signals import worker_process_init
+from django.conf import settings
+
 from workbench.celery import app
 
 from . import lifecycle
+
+COMPUTE = "/compute"  # the supervisor's name for workers that serve the engine's queues
+
+
+@worker_process_init.connect
+def start_engine(**_: Any) -> None:
+    """A compute worker's engine process loads while nothing is asked of it yet."""
+    if COMPUTE in settings.PROCESS_NAME:
+        lifecycle.engine_client(1).start()
 
 
 @app.task(name="worker.tasks.run_job")
