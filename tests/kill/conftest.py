@@ -17,10 +17,13 @@ Say = Callable[[str], None]
 @pytest.fixture(scope="session")
 def say(request: pytest.FixtureRequest) -> Say:
     """Write a line to the terminal at once, past the capture."""
-    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+    plugins = request.config.pluginmanager
+    terminal, capture = plugins.getplugin("terminalreporter"), plugins.getplugin("capturemanager")
 
     def line(text: str) -> None:
-        if terminal is not None:
+        if terminal is None or capture is None:
+            return
+        with capture.global_and_fixture_disabled():
             terminal.ensure_newline()
             terminal.write_line(text)
             terminal.flush()
