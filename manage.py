@@ -1,4 +1,4 @@
-#!/usr/bin/env python
+#!/usr/bin/env python3
 """Entry point of every command: ``manage.py up``, ``study run``, ``verify``, ``doctor``, and Django's own."""
 
 from __future__ import annotations

@@ -72,6 +72,7 @@ def broker_child(plan: Plan, say: Callable[[str], None]) -> ChildSpec:
         tuple(broker.command(plan.home, program)),
         plan.environment("broker"),
         BROKER,
+        quiet=True,  # it greets at length; where it fails, the supervisor names its log
         before_start=before_start,
     )
 

@@ -41,6 +41,7 @@ class ChildSpec:
     pass_fds: tuple[int, ...] = ()
     stop: tuple[tuple[int, float], ...] = TERMINATE
     once: bool = False
+    quiet: bool = False  # its lines go to its log file only
     before_start: Callable[[int], None] | None = None  # gets how often in a row it ended by itself
     after_exit: Callable[[int], Awaitable[None]] | None = None  # gets the generation that died
 
@@ -149,7 +150,8 @@ class Child:
 
     def say(self, text: str) -> None:
         """One line under this child's name, on the terminal and in its log file."""
-        self.output.line(self.spec.name, text)
+        if not self.spec.quiet:
+            self.output.line(self.spec.name, text)
         self.log.write(text)
 
     async def _pause(self, seconds: float) -> None:

@@ -41,7 +41,7 @@ class RuntimeMismatch(Exception):
 def engine_client(threads: int) -> RunnerClient:
     """The resident engine process of this process, with the thread count that the plan binds."""
     pinned = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    environment = child_environment({**pinned, "TOKENIZERS_PARALLELISM": "false"})
+    environment = child_environment({**pinned, "TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
     return resident(environment, store=settings.BLOB_ROOT, cache_dir=settings.CACHE_HOME)
 
 

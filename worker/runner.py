@@ -116,6 +116,7 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's; it ends this process in order
     faulthandler.enable()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it advises a package that is best left out
     with os.fdopen(options.requests, "rb") as requests, os.fdopen(options.answers, "wb") as answers:
         serve(requests, answers, options.service, preload=options.preload)
 

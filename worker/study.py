@@ -5,10 +5,11 @@ Used by ``manage.py study`` and by ``manage.py up``; the web process never loads
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,23 +148,52 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def prepare(slug: str, scale: str, *, by: Actor, at: datetime, on_progress: Progress | None = None) -> PlanVersion:
+@contextlib.contextmanager
+def _preparing(slug: str, scale: str, on_progress: Progress | None) -> Iterator[Progress]:
+    """Say on the pages what is being prepared, since no execution exists yet. Yields the progress callback."""
+    place = settings.HOME.root / "run" / "preparing.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+
+    def note(value: Any) -> None:
+        stage = value.get("stage") if isinstance(value, dict) else str(value)
+        detail = value if isinstance(value, dict) else {}
+        at = timezone.now().isoformat(timespec="seconds")
+        draft = place.with_suffix(f".{os.getpid()}")
+        draft.write_text(
+            json.dumps({"study": slug, "scale": scale, "stage": stage, "detail": detail, "at": at, "pid": os.getpid()})
+        )
+        draft.replace(place)
+        if on_progress is not None:
+            on_progress(value)
+
+    note({"stage": "describe"})
+    try:
+        yield note
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def prepare(slug: str, scale: str, *, by: Actor, on_progress: Progress | None = None) -> PlanVersion:
     """The frozen plan of a bundled study at a scale, frozen now if it is not yet."""
     card, document = load_study(slug, scale)
     plan = complete_plan(document)
-    study = ensure_study(slug, title=card["title"], summary=card["summary"], by=by, at=at)
+    study = ensure_study(slug, title=card["title"], summary=card["summary"], by=by, at=timezone.now())
     existing = study.plans.filter(slug=plan["name"]).first()
     if existing is not None and existing.current_version is not None:
         return existing.current_version
-    draft = save_draft(study, plan["name"], json.dumps(document, ensure_ascii=False, indent=1), by=by, at=at)
-    found = describe(complete_plan(parse_plan_text(draft.draft_text)), on_progress=on_progress)
-    return freeze_plan(draft, bindings_of(found, plan), by=by, at=at)
+    draft = save_draft(
+        study, plan["name"], json.dumps(document, ensure_ascii=False, indent=1), by=by, at=timezone.now()
+    )
+    with _preparing(slug, scale, on_progress) as note:
+        found = describe(complete_plan(parse_plan_text(draft.draft_text)), on_progress=note)
+        bindings = bindings_of(found, plan)
+    return freeze_plan(draft, bindings, by=by, at=timezone.now())  # the moment at which everything is bound
 
 
 def start_study(slug: str, scale: str, *, by: Actor | None = None, on_progress: Progress | None = None) -> Execution:
     """Freeze (if need be) and start a bundled study; an execution that exists is returned as it is."""
     actor = by or service_actor("study")
-    version = prepare(slug, scale, by=actor, at=timezone.now(), on_progress=on_progress)
+    version = prepare(slug, scale, by=actor, on_progress=on_progress)
     return start_execution(version, by=actor, at=timezone.now(), provenance=provenance())
 
 

@@ -25,6 +25,8 @@ from runs.states import allowed
 
 
 def _check(table: str, name: str, from_state: str, to_state: str) -> None:
+    if from_state == to_state:
+        raise StaleTransition(f"{table} {name}: it is {to_state} already")
     if not allowed(table, from_state, to_state):
         raise StaleTransition(
             f"{table} {name}: got {from_state} -> {to_state}, expected a transition of its state table"

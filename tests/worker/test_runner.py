@@ -97,7 +97,7 @@ def test_death_inside_a_job_is_told_and_the_next_call_starts_afresh(client: Runn
 def test_death_between_jobs_is_no_error(client: RunnerClient) -> None:
     pid = client.call("echo", {})["pid"]
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: gone(pid), "the runner's end")
+    wait_until(lambda: client.pid is None, "the runner's end")
     assert client.call("echo", {})["pid"] != pid
 
 

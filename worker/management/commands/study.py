@@ -24,6 +24,7 @@ from workbench.contracts.errors import ContractError
 from workbench.home import initialise, running_supervisor
 from worker.study import bundled, load_study, start_study, summary
 
+SCALES = ("tiny", "small", "full")
 ENDED = ("closed", "stopped", "cancelled", "interrupted")
 
 
@@ -35,7 +36,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="name the bundled studies")
+        listing = actions.add_parser("list", help="name the bundled studies, their scales and where each stands")
+        listing.add_argument("--json", action="store_true", help="print one JSON object on the last line")
         for name, text in (
             ("run", "freeze and run to the end, and print what came out"),
             ("pause", "let jobs in flight end and start no other"),
@@ -44,7 +46,7 @@ class Command(BaseCommand):
         ):
             action = actions.add_parser(name, help=text)
             action.add_argument("slug", help="for example fatal-mask-pair")
-            action.add_argument("--scale", default="small", choices=("tiny", "small", "full"))
+            action.add_argument("--scale", default="small", choices=SCALES)
             action.add_argument("--json", action="store_true", help="print one JSON object on the last line")
             action.add_argument(
                 "--timeout", type=float, default=0, help="give up waiting after so many seconds (0: never)"
@@ -52,8 +54,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
-            for slug in bundled():
-                self.stdout.write(slug)
+            self._list(options["json"])
             return
         initialise(settings.HOME)
         try:
@@ -63,6 +64,21 @@ class Command(BaseCommand):
                 self._control(options)
         except (DomainError, ContractError) as error:
             raise CommandError(str(error)) from error
+
+    def _list(self, as_json: bool) -> None:
+        initialise(settings.HOME)
+        states = dict(Execution.objects.values_list("plan_version__plan__slug", "state"))
+        found = [
+            {"study": slug, "scale": scale, "plan": name, "state": states.get(name, "not started")}
+            for slug in bundled()
+            for scale in SCALES
+            for name in [load_study(slug, scale)[1]["name"]]
+        ]
+        if as_json:
+            self.stdout.write(json.dumps({"studies": found}))
+            return
+        for item in found:
+            self.stdout.write(f"{item['study']} --scale {item['scale']}: {item['state']}")
 
     def _control(self, options: dict[str, Any]) -> None:
         _, document = load_study(options["slug"], options["scale"])
@@ -91,8 +107,9 @@ class Command(BaseCommand):
 
 
 def _say(value: Any) -> None:
-    text = value if isinstance(value, str) else json.dumps(value)
-    sys.stderr.write(text + "\n")
+    parts = [str(value[name]) for name in ("stage", "part") if value.get(name)] if isinstance(value, dict) else [value]
+    count = f" {value['done']}/{value['total']}" if isinstance(value, dict) and value.get("total") else ""
+    sys.stderr.write(f"preparing: {' '.join(parts)}{count}\n")
     sys.stderr.flush()
 
 
@@ -115,19 +132,25 @@ def _workers() -> Iterator[None]:
             process.wait()
 
 
+def _interval_of(stream: Any) -> float:
+    """Seconds between two drawings of the bar: seldom where nobody looks at a terminal."""
+    return 0.2 if stream.isatty() else 10.0
+
+
 def _watch(execution: Execution, timeout: float) -> None:
     end = time.monotonic() + timeout if timeout else None
-    bar = tqdm(total=0, unit="job", file=sys.stderr, dynamic_ncols=True, smoothing=0.1)
+    bar = tqdm(
+        total=0, unit="job", file=sys.stderr, dynamic_ncols=True, smoothing=0.1, mininterval=_interval_of(sys.stderr)
+    )
     with bar:
         while True:
             execution.refresh_from_db()
             progress = progress_of(execution)
             bar.total = progress["expected"]
-            bar.n = progress["done"]
-            bar.set_description(f"{progress['state']} {progress['phase']}")
-            bar.set_postfix_str(
-                " · ".join(f"{item['kind']} {item['run'] or 'parent'}" for item in progress["now"])[:60]
-            )
+            bar.set_description(f"{progress['state']} {progress['phase']}", refresh=False)
+            now = " · ".join(f"{item['kind']} {item['run'] or 'parent'}" for item in progress["now"])
+            bar.set_postfix_str(now[:60], refresh=False)
+            bar.update(progress["done"] - bar.n)
             if progress["state"] in ENDED:
                 return
             if end is not None and time.monotonic() > end:
