@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.models import Group, Trajectory, TrajectoryCredit
+from runs.presenters.groups import signal_state, was_skipped
 from runs.presenters.states import state_view
 from runs.presenters.trajectory import RewardView, TurnView, reward_view, turn_views
 
@@ -43,6 +44,48 @@ def aligned(found: list[Column]) -> list[tuple[int, list[TurnView | None]]]:
     return [(d, [column.turns[d] if d < len(column.turns) else None for column in found]) for d in range(depth)]
 
 
+def signal_of(group: Group, found: list[Column]) -> str:
+    """The group's pill, read from the credits of its update where it has met one."""
+    credits = [column.credit for column in found if column.credit is not None]
+    trained = sum(credit.trained_tokens for credit in credits) if credits else None
+    return signal_state(group, trained, was_skipped(group))
+
+
+def _signal_sentence(group: Group, found: list[Column], parts: dict[str, int]) -> str:
+    """What became of a group whose rewards differ: pending, skipped, cut as a whole, or trained."""
+    credits = [column.credit for column in found if column.credit is not None]
+    parts = parts | {
+        "trained": sum(credit.trained_tokens for credit in credits),
+        "tokens": sum(credit.policy_tokens for credit in credits),
+    }
+    state = signal_of(group, found)
+    if state == "signal_cut":
+        return (
+            _(
+                "%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, but every one of its "
+                "%(tokens)d policy tokens was cut: nothing of it was trained."
+            )
+            % parts
+        )
+    if state == "signal_skipped":
+        return (
+            _(
+                "%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, but its update was skipped: "
+                "nothing of it was trained."
+            )
+            % parts
+        )
+    if not credits:
+        return _("%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, and its update is due.") % parts
+    return (
+        _(
+            "%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, and %(trained)d of %(tokens)d "
+            "policy tokens were trained."
+        )
+        % parts
+    )
+
+
 def headline(group: Group, found: list[Column]) -> str:
     """The sentence that opens the page."""
     if not group.eligible:
@@ -54,6 +97,6 @@ def headline(group: Group, found: list[Column]) -> str:
     if group.purpose == "evaluate":
         return _("Evaluation cell: %(n)d of %(of)d repeats succeed, %(fatal)d met a Fatal; it trains nothing.") % parts
     if group.signal == "signal":
-        return _("%(n)d of %(of)d slots succeed, %(fatal)d met a Fatal; rewards differ, so the group trains.") % parts
+        return _signal_sentence(group, found, parts)
     word = state_view("signal", group.signal or "").word
     return _("%(n)d of %(of)d slots succeed; %(word)s, so the optimizer skips it.") % {**parts, "word": word}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Sum
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit
 from runs.presenters.drawing import Dot, stacked_dots
 
 WIDTH = 160.0
-FILTERS = ("all", "trains", "zero", "rejected", "fatal")
+FILTERS = ("all", "trains", "cut", "zero", "rejected", "fatal")
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,36 @@ class GroupRow:
         return [row.slot for row in self.slots if row.status != "valid"]
 
 
+def signal_state(group: Group, trained: int | None, skipped: bool = False) -> str:
+    """Key of the pill. ``trained`` tokens by the update's credits, None before any update took the group."""
+    if not group.eligible:
+        return "ineligible"
+    if group.signal == "signal" and skipped:
+        return "signal_skipped"
+    if group.signal == "signal" and trained == 0:
+        return "signal_cut"
+    return group.signal or ""
+
+
+def was_skipped(group: Group) -> bool:
+    """Whether the update that took the group was skipped. Needs ``consumed__update`` loaded."""
+    update = getattr(getattr(group, "consumed", None), "update", None)
+    return update is not None and update.skipped is not None
+
+
+def _with_cut() -> Any:
+    """Groups of which an update took credits and trained nothing."""
+    credits = TrajectoryCredit.objects.filter(trajectory__group=OuterRef("pk"))
+    return Exists(credits) & ~Exists(credits.filter(trained_tokens__gt=0))
+
+
 def filtered_groups(run: Run, choice: str) -> QuerySet[Group]:
     """Training groups of a run, newest first, under one of ``FILTERS``."""
     rows = Group.objects.filter(run=run, purpose="train").order_by("-ordinal")
     if choice == "trains":
-        return rows.filter(signal="signal")
+        return rows.filter(~_with_cut(), signal="signal").exclude(consumed__update__skipped__isnull=False)
+    if choice == "cut":
+        return rows.filter(_with_cut(), signal="signal")
     if choice == "zero":
         return rows.filter(eligible=True).exclude(signal="signal")
     if choice == "rejected":
@@ -51,22 +76,24 @@ def filtered_groups(run: Run, choice: str) -> QuerySet[Group]:
 def with_slots(rows: QuerySet[Group]) -> QuerySet[Group]:
     """The groups with their task and slots loaded, in two queries."""
     slots = Trajectory.objects.order_by("slot")
-    return rows.select_related("task").prefetch_related(Prefetch("trajectories", queryset=slots, to_attr="slots"))
+    return rows.select_related("task", "consumed__update").prefetch_related(Prefetch("trajectories", queryset=slots, to_attr="slots"))
 
 
 def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
     """What the table shows; ``groups`` come from ``with_slots``. One further query."""
     ids = [group.pk for group in groups]
-    cut = dict(
-        TrajectoryCredit.objects.filter(trajectory__group__in=ids)
-        .values_list("trajectory__group")
-        .annotate(n=Sum("masked_tokens"))
-    )
+    credits = {
+        row["trajectory__group"]: row
+        for row in TrajectoryCredit.objects.filter(trajectory__group__in=ids)
+        .values("trajectory__group")
+        .annotate(cut=Sum("masked_tokens"), trained=Sum("trained_tokens"))
+    }
     found = []
     for group in groups:
         rewards = [row.reward_total for row in group.slots]
         piles = max(1, max((rewards.count(value) for value in rewards if value is not None), default=1))
         height = max(20.0, 5.0 * piles + 4)
+        credit = credits.get(group.pk, {})
         found.append(
             GroupRow(
                 group,
@@ -75,8 +102,8 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
                 None if group.mean is None else round(group.mean * WIDTH, 2),
                 height,
                 sum(row.fatal_confirmed is not None for row in group.slots),
-                cut.get(group.pk),
-                (group.signal or "") if group.eligible else "ineligible",
+                credit.get("cut"),
+                signal_state(group, credit.get("trained"), was_skipped(group)),
             )
         )
     return found

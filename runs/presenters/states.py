@@ -47,6 +47,8 @@ TABLES: dict[str, dict[str, StateView]] = {
     },
     "signal": {
         "signal": StateView(_("trains"), "check", "done"),
+        "signal_cut": StateView(_("signal, every token cut"), "hatch", "warned"),
+        "signal_skipped": StateView(_("signal, update skipped"), "minus", "warned"),
         "zero_all_right": StateView(_("zero variance, all right"), "minus", "neutral"),
         "zero_all_wrong": StateView(_("zero variance, all wrong"), "minus", "neutral"),
         "zero_equal": StateView(_("zero variance, all equal"), "minus", "neutral"),

@@ -139,6 +139,8 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
         return "NaN" if math.isnan(value) else ("+∞" if value > 0 else "−∞")
     if isinstance(value, int):
         text = f"{value:+,}" if signed else f"{value:,}"
+    elif abs(value) < 1e-12:  # rounding noise of a difference of equal numbers
+        text = f"{0.0:+.{digits}f}" if signed else f"{0.0:.{digits}f}"
     elif (value != 0 and abs(value) < 10**-digits / 2) or abs(value) >= 1e9:
         text = f"{value:+.2e}" if signed else f"{value:.2e}"
     else:

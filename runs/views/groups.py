@@ -41,6 +41,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
         group=found,
         columns=columns,
         aligned=shown.aligned(columns),
+        signal=shown.signal_of(found, columns),
         headline=shown.headline(found, columns),
         update=getattr(getattr(found, "consumed", None), "update", None),
         previous=same.filter(ordinal__lt=found.ordinal).order_by("-ordinal").first(),

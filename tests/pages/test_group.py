@@ -58,6 +58,21 @@ def test_a_rejected_group_names_its_reason_and_has_no_reward_there(client: Clien
     assert "no turn stored" in text
 
 
+def test_a_group_that_lost_every_token_to_the_cut_does_not_train(client: Client, world: World, db: None) -> None:
+    """Rewards differ, and each slot's credit holds 0 trained tokens: sentence and pill say so; its sibling trains."""
+    from runs.models import TrajectoryCredit
+
+    trained = TrajectoryCredit.objects.filter(trained_tokens__gt=0).values("trajectory__group")
+    groups = Group.objects.filter(run=world.runs["e3-s17"], purpose="train", signal="signal")
+    cut, kept = groups.exclude(pk__in=trained).first(), groups.filter(pk__in=trained).first()
+    assert cut is not None and kept is not None
+    text = client.get(f"/groups/{cut.uid}/").content.decode()
+    assert "was cut: nothing of it was trained." in text and "signal, every token cut" in text
+    assert ">trains<" not in text
+    text = client.get(f"/groups/{kept.uid}/").content.decode()
+    assert "policy tokens were trained." in text and ">trains<" in text
+
+
 def test_unknown_group(client: Client, world: World, db: None) -> None:
     assert client.get(f"/groups/{uuid.uuid4()}/").status_code == 404
 

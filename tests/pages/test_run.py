@@ -60,17 +60,26 @@ def test_verdict_turns_unstable_on_a_non_finite_step(client: Client, world: Worl
     assert data["n_shown"] == data["n_stored"] == len(data["x"]) + 1
 
 
-@pytest.mark.parametrize("choice", ["trains", "zero", "rejected", "fatal"])
+@pytest.mark.parametrize("choice", ["trains", "cut", "zero", "rejected", "fatal"])
 def test_filter_shows_exactly_its_groups(client: Client, world: World, address: str, choice: str, db: None) -> None:
     groups = Group.objects.filter(run=world.runs["e3-s17"], purpose="train")
+    trained = TrajectoryCredit.objects.filter(trained_tokens__gt=0).values("trajectory__group")
     wanted = {
-        "trains": groups.filter(signal="signal"),
+        "trains": groups.filter(signal="signal", pk__in=trained),
+        "cut": groups.filter(signal="signal").exclude(pk__in=trained),
         "zero": groups.filter(eligible=True).exclude(signal="signal"),
         "rejected": groups.filter(eligible=False),
         "fatal": groups.filter(pk__in=Trajectory.objects.filter(fatal_confirmed__isnull=False).values("group")),
     }[choice]
     rows = client.get(address, {"groups": choice}).context["rows"]
     assert {row.group.pk for row in rows} == set(wanted.values_list("pk", flat=True))
+    assert {row.signal for row in rows} <= {
+        "trains": {"signal"},
+        "cut": {"signal_cut"},
+        "zero": {"zero_all_right", "zero_all_wrong", "zero_equal"},
+        "rejected": {"ineligible"},
+        "fatal": {"signal", "signal_cut", "zero_all_right", "zero_all_wrong", "zero_equal", "ineligible"},
+    }[choice]
 
 
 def test_live_fragment_swaps_verdict_and_progress(client: Client, world: World, address: str, db: None) -> None:
