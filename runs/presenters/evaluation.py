@@ -69,6 +69,11 @@ class CellView:
         return rate
 
     @property
+    def recovery(self) -> Rate:
+        """Recovery over all items, as ``shown``."""
+        return self.shown("recovered")
+
+    @property
     def full(self) -> bool:
         """Whether every planned item is stored."""
         return self.stored >= self.planned > 0
@@ -114,3 +119,17 @@ def run_cells(run: Run) -> list[CellView]:
     """Evaluation cells of a run's own checkpoints."""
     planned = planned_items(run.plan_version) if run.plan_version is not None else {}
     return cells_of(EvaluationItem.objects.filter(run=run), planned)
+
+
+def parent_cells(run: Run) -> list[CellView]:
+    """The same cells of the policy that the run started from; empty for a run without a plan."""
+    if run.plan_version is None:
+        return []
+    items = EvaluationItem.objects.filter(plan_version=run.plan_version, run__isnull=True)
+    return cells_of(items, planned_items(run.plan_version))
+
+
+def with_parent(own: list[CellView], parent: list[CellView]) -> list[tuple[CellView, CellView | None]]:
+    """Each cell beside the parent's of the same condition and split."""
+    there = {(cell.condition, cell.split): cell for cell in parent}
+    return [(cell, there.get((cell.condition, cell.split))) for cell in own]

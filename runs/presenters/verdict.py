@@ -1,4 +1,4 @@
-"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/1``.
+"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/2``.
 
 Rules, in order:
 
@@ -6,8 +6,12 @@ Rules, in order:
 2. ``stable``: every stored loss and gradient norm is finite, the last clip share (low and high) is at
    most 0.2, and no gradient norm exceeds 10 times the median of at least five steps. Else ``unstable``,
    with the first rule that failed.
-3. Share of eligible groups without signal, as n of N.
-4. Entropy: mean of the last quarter of steps against the first quarter, at least four steps.
+3. Losses, the larger one first: share of eligible groups without signal, and share of requested slots
+   that kept no token after the cut.
+4. Entropy: mean of the last quarter of steps against the first quarter. Said only from twelve steps on, and
+   only where the change exceeds the standard deviation within each of the two quarters.
+5. Held-out success of the final policy against its parent's, as n of N under ``standard`` on ``test``, once
+   both are evaluated in full. Counts, no test.
 """
 
 from __future__ import annotations
@@ -22,11 +26,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from runs.models import Group, Run, UpdateStep
+from runs.models import Group, Run, Trajectory, TrajectoryCredit, UpdateStep
+from runs.presenters.evaluation import CellView
 from runs.templatetags.ui import percent, signed
 
-RULE_SET = "run-verdict/1"
-MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 4
+RULE_SET = "run-verdict/2"
+MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 12
+HELD_OUT = ("standard", "test")
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,9 @@ def figure(text: Any, title: Any) -> SafeString:
 
 
 def join_clauses(clauses: list[SafeString]) -> SafeString:
-    """One sentence from one to three clauses, in the reader's language."""
-    shapes = {1: _("{0}."), 2: _("{0}; {1}."), 3: _("{0}; {1}, and {2}.")}
-    return format_html(shapes[min(len(clauses), 3)], *clauses[:3])
+    """One sentence from one to four clauses, in the reader's language."""
+    shapes = {1: _("{0}."), 2: _("{0}; {1}."), 3: _("{0}; {1}, and {2}."), 4: _("{0}; {1}; {2}, and {3}.")}
+    return format_html(shapes[min(len(clauses), 4)], *clauses[:4])
 
 
 def _state_sentence(run: Run) -> SafeString | None:
@@ -101,16 +107,29 @@ def stability(steps: Sequence[Mapping[str, Any]]) -> tuple[bool, str]:
 
 
 def entropy_change(steps: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """Mean entropy of the first and of the last quarter of the steps, in nats; None below four steps."""
+    """Mean entropy of the first and of the last quarter of the steps, in nats.
+
+    None below twelve steps, and where the change does not exceed the sample standard deviation of each quarter.
+    """
     values = [s["entropy"] for s in steps if s["entropy"] is not None]
     if len(values) < MIN_STEPS:
         return None
-    quarter = max(1, len(values) // 4)
-    return statistics.fmean(values[:quarter]), statistics.fmean(values[-quarter:])
+    quarter = len(values) // 4
+    first, last = values[:quarter], values[-quarter:]
+    change = statistics.fmean(last) - statistics.fmean(first)
+    if abs(change) <= max(statistics.stdev(first), statistics.stdev(last)):
+        return None
+    return statistics.fmean(first), statistics.fmean(last)
 
 
-def build_verdict(run: Run) -> Verdict:
-    """The opening sentence of a run. Needs ``head`` loaded."""
+def slots_cut_empty(run: Run) -> tuple[int, int]:
+    """(slots that an update took and that kept no token, slots requested) of a run's training groups."""
+    empty = TrajectoryCredit.objects.filter(update__run=run, trained_tokens=0).count()
+    return empty, Trajectory.objects.filter(group__run=run, group__purpose="train").count()
+
+
+def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellView] = ()) -> Verdict:
+    """The opening sentence of a run. Needs ``head`` loaded. ``own`` and ``parent``: their evaluation cells."""
     groups = Group.objects.filter(run=run, purpose="train").aggregate(
         total=Count("pk"),
         sound=Count("pk", filter=Q(eligible=True)),
@@ -122,6 +141,7 @@ def build_verdict(run: Run) -> Verdict:
         .values("step", "loss", "grad_norm", "clip_low_share", "clip_high_share", "entropy", "nonfinite")
     )
     stable, reason = stability(steps)
+    empty, requested = slots_cut_empty(run)
     rules = [
         _("State of the run: %(state)s.") % {"state": run.head.state},
         _(
@@ -131,8 +151,17 @@ def build_verdict(run: Run) -> Verdict:
         % {"reason": reason},
         _("Without signal: eligible groups whose rewards are all equal; %(n)d of %(of)d.")
         % {"n": groups["silent"], "of": groups["sound"]},
-        _("Entropy: mean of the last quarter of the steps against the first quarter, at least four steps; %(n)d steps.")
+        _("Without a token after the cut: slots of an update that trained none of their tokens; %(n)d of %(of)d slots.")
+        % {"n": empty, "of": requested},
+        _(
+            "Entropy: mean of the last quarter of the steps against the first quarter; said from twelve steps on, and "
+            "only if the change exceeds the standard deviation within each quarter; %(n)d steps."
+        )
         % {"n": len(steps)},
+        _(
+            "Held-out: success under STANDARD on test, final policy against its parent, once both are evaluated in "
+            "full; counts, no test."
+        ),
         _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
     ]
     basis = _("Computed from %(groups)d groups and %(steps)d optimizer steps by rule set %(rule)s.") % {
@@ -146,16 +175,61 @@ def build_verdict(run: Run) -> Verdict:
     if not groups["total"]:
         return Verdict(format_html("{}", _("Started; no group has been stored yet.")), basis, rules)
     clauses = [figure(_lead(run.head.state, stable), reason)]
-    if groups["sound"] and not groups["silent"]:
-        clauses.append(_all_signal(groups["sound"]))
-    elif groups["sound"]:
-        share = percent(groups["silent"] / groups["sound"])
-        title = _("%(n)d of %(of)d eligible groups") % {"n": groups["silent"], "of": groups["sound"]}
-        clauses.append(format_html(_("{0} of eligible groups carried no signal"), figure(share, title)))
+    losses = _losses(groups["silent"], groups["sound"], empty, requested)
+    if losses is not None:
+        clauses.append(losses)
     change = entropy_change(steps)
     if change is not None and change[0] > 0:
         clauses.append(_entropy_clause(*change))
+    held_out = _held_out(own, parent)
+    if held_out is not None:
+        clauses.append(held_out)
     return Verdict(join_clauses(clauses), basis, rules)
+
+
+def _losses(silent: int, sound: int, empty: int, requested: int) -> SafeString | None:
+    """What fell out before and in the optimizer, the larger share first; None before any eligible group."""
+    if not sound:
+        return None
+    if not silent and not empty:
+        return _all_signal(sound)
+    found: list[tuple[float, SafeString]] = []
+    if silent:
+        title = _("%(n)d of %(of)d eligible groups") % {"n": silent, "of": sound}
+        shown = figure(percent(silent / sound), title)
+        found.append((silent / sound, format_html(_("{0} of eligible groups carried no signal"), shown)))
+    if empty:
+        title = _("%(n)d of %(of)d slots") % {"n": empty, "of": requested}
+        shown = figure(percent(empty / requested), title)
+        found.append((empty / requested, format_html(_("{0} of slots kept no token after the cut"), shown)))
+    found.sort(key=lambda item: item[0], reverse=True)
+    if len(found) == 1:
+        return found[0][1]
+    return format_html(_("{0} and {1}"), found[0][1], found[1][1])
+
+
+def held_out_pair(own: Sequence[CellView], parent: Sequence[CellView]) -> tuple[CellView, CellView] | None:
+    """The held-out cells of the final policy and of its parent; None unless both are full."""
+    here, before = (
+        next((c for c in cells if (c.condition, c.split) == HELD_OUT and c.full), None) for cells in (own, parent)
+    )
+    return None if here is None or before is None else (here, before)
+
+
+def _held_out(own: Sequence[CellView], parent: Sequence[CellView]) -> SafeString | None:
+    pair = held_out_pair(own, parent)
+    if pair is None:
+        return None
+    (n, of), (m, base) = ((cell.rates["success"].n, cell.rates["success"].of) for cell in pair)
+    title = _("success under STANDARD on test: final policy against its parent; counts, no test")
+    own_shown, parent_shown = figure(f"{n}/{of}", title), figure(f"{m}/{base}", title)
+    if n * base == m * of:
+        shape = _("held-out success is {0}, equal to its parent's {1}")
+    elif n * base > m * of:
+        shape = _("held-out success is {0}, above its parent's {1}")
+    else:
+        shape = _("held-out success is {0}, worse than its parent's {1}")
+    return format_html(shape, own_shown, parent_shown)
 
 
 def _all_signal(count: int) -> SafeString:
@@ -166,8 +240,6 @@ def _all_signal(count: int) -> SafeString:
 def _entropy_clause(first: float, last: float) -> SafeString:
     relative = (last - first) / first
     shown = figure(percent(abs(relative)), f"{first:.3f} → {last:.3f} nats ({signed(last - first)})")
-    if abs(relative) < 0.005:
-        return format_html("{}", _("token entropy is unchanged since the first steps"))
     shape = (
         _("token entropy has fallen {0} since the first steps")
         if relative < 0

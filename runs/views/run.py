@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from runs.models import Job, Receipt, Run, UpdateBatch, UpdateStep
-from runs.presenters.evaluation import run_cells
+from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
 from runs.presenters.pairs import treatment_of
@@ -32,12 +32,15 @@ def load_run(uid: UUID) -> Run:
 
 def _moving(run: Run) -> dict[str, Any]:
     job = Job.objects.filter(run=run, state="leased").order_by("-heartbeat_at").first()
+    cells, before = run_cells(run), parent_cells(run)
     return {
         "run": run,
+        "cells": cells,
+        "pairs": with_parent(cells, before),
         "head": run.head,
         "job": job,
         "progress": run_progress(run, job),
-        "verdict": build_verdict(run),
+        "verdict": build_verdict(run, cells, before),
         "live": run.head.state in ("running", "pending"),
     }
 
@@ -75,7 +78,6 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         treatment=treatment_of(found),
         charts=chart_views(found),
         updates=updates,
-        cells=run_cells(found),
         receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),
         transitions=list(found.transitions.select_related("actor").order_by("at", "pk")),
         **moving,

@@ -1,0 +1,80 @@
+"""The run's sentence: losses, entropy, held-out evaluation, from plain numbers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from runs.presenters.evaluation import CellView, Rate
+from runs.presenters.verdict import _held_out, _losses, entropy_change, held_out_pair, join_clauses
+
+
+def _plain(text: object) -> str:
+    return re.sub(r"<[^>]+>", "", str(text))
+
+
+def _cell(n: int, of: int, planned: int, condition: str = "standard") -> CellView:
+    rates = {"success": Rate("success", "success", n, of), "recovered": Rate("recovered", "r", 0, of)}
+    rates["recovered_exposed"] = Rate("recovered_exposed", "r", 0, 0)
+    return CellView(condition, "test", planned, of, rates, 0.5, 1.0)
+
+
+def test_the_larger_loss_comes_first() -> None:
+    """1 of 32 eligible groups (3 %) against 28 of 128 slots (22 %)."""
+    assert (
+        _plain(_losses(1, 32, 28, 128))
+        == "22 % of slots kept no token after the cut and 3 % of eligible groups carried no signal"
+    )
+    assert _plain(_losses(16, 32, 28, 128)).startswith("50 % of eligible groups carried no signal and 22 %")
+
+
+def test_a_loss_of_nothing_is_not_named() -> None:
+    assert _plain(_losses(0, 32, 0, 128)) == "every eligible group carried signal"
+    assert _plain(_losses(0, 32, 28, 128)) == "22 % of slots kept no token after the cut"
+    assert _losses(0, 0, 0, 4) is None
+
+
+def test_entropy_says_nothing_below_twelve_steps_or_within_the_spread() -> None:
+    """Twelve steps: quarters of three. Means 1.0 and 0.5 with no spread differ; eleven steps say nothing.
+
+    First quarter 0.8, 1.0, 1.2 has sample sd 0.2: a change of 0.1 stays within it, one of 0.5 does not.
+    """
+
+    def steps(values: list[float]) -> list[dict[str, float]]:
+        return [{"entropy": value} for value in values]
+
+    assert entropy_change(steps([1.0] * 9 + [0.5] * 3)) == (1.0, 0.5)
+    assert entropy_change(steps([1.0] * 8 + [0.5] * 3)) is None
+    assert entropy_change(steps([0.8, 1.0, 1.2] * 3 + [0.9] * 3)) is None
+    found = entropy_change(steps([0.8, 1.0, 1.2] * 3 + [0.5] * 3))
+    assert found is not None and found == pytest.approx((1.0, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (12, "held-out success is 12/27, worse than its parent's 15/27"),
+        (15, "held-out success is 15/27, equal to its parent's 15/27"),
+        (16, "held-out success is 16/27, above its parent's 15/27"),
+    ],
+)
+def test_held_out_names_the_parent(n: int, words: str) -> None:
+    assert _plain(_held_out([_cell(n, 27, 27)], [_cell(15, 27, 27)])).replace("&#x27;", "'") == words
+
+
+def test_held_out_waits_for_full_cells_of_the_standard_condition() -> None:
+    assert held_out_pair([_cell(5, 20, 27)], [_cell(15, 27, 27)]) is None
+    assert held_out_pair([_cell(5, 27, 27, "stress")], [_cell(15, 27, 27, "stress")]) is None
+    assert held_out_pair([_cell(5, 27, 27)], []) is None
+
+
+def test_no_exposure_is_no_rate() -> None:
+    """27 items, none exposed: recovery has no case, so the share is None, never 0."""
+    assert _cell(5, 27, 27).recovery.of == 0 and _cell(5, 27, 27).recovery.share is None
+
+
+def test_four_clauses_make_one_sentence() -> None:
+    from django.utils.safestring import mark_safe
+
+    assert join_clauses([mark_safe(c) for c in "abcd"]) == "a; b; c, and d."
