@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs.views import control, groups, jobs, lists, now, plans, receipts, results, run, search, series, trajectories
+from runs.views import (
+    checkpoints,
+    control,
+    groups,
+    jobs,
+    lists,
+    now,
+    plans,
+    receipts,
+    results,
+    run,
+    search,
+    series,
+    trajectories,
+)
 
 app_name = "runs"
 urlpatterns = [
@@ -26,7 +40,8 @@ urlpatterns = [
     path("trajectories/<uuid:uid>/", trajectories.trajectory, name="trajectory"),
     path("trajectories/<uuid:uid>/tokens.json", trajectories.tokens, name="trajectory_tokens"),
     path("evaluations/", lists.evaluations, name="evaluations"),
-    path("checkpoints/", lists.checkpoints, name="checkpoints"),
+    path("checkpoints/", checkpoints.checkpoints, name="checkpoints"),
+    path("checkpoints/<str:sha256>/adapter/", checkpoints.adapter, name="adapter"),
     path("receipts/", receipts.receipts, name="receipts"),
     path("receipts/verify/", receipts.verify, name="receipts_verify"),
     path("receipts/<str:sha256>/", receipts.receipt, name="receipt"),

@@ -76,7 +76,9 @@ def filtered_groups(run: Run, choice: str) -> QuerySet[Group]:
 def with_slots(rows: QuerySet[Group]) -> QuerySet[Group]:
     """The groups with their task and slots loaded, in two queries."""
     slots = Trajectory.objects.order_by("slot")
-    return rows.select_related("task", "consumed__update").prefetch_related(Prefetch("trajectories", queryset=slots, to_attr="slots"))
+    return rows.select_related("task", "consumed__update").prefetch_related(
+        Prefetch("trajectories", queryset=slots, to_attr="slots")
+    )
 
 
 def group_rows(groups: Sequence[Any]) -> list[GroupRow]:

@@ -215,6 +215,7 @@ def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | 
         "policy": own.policy,
         "engine": [[i, _number(v)] for i, v in own.sampler.items()],
         "trace": credit,
+        "advantage": None if trajectory.advantage is None else _number(trajectory.advantage),
         "trace_missing": why,
         "step": trace.step if trace else None,
         "steps": steps,

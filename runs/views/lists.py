@@ -1,4 +1,4 @@
-"""Flat lists: runs, evaluations, checkpoints."""
+"""Flat lists: runs and evaluations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.models import Checkpoint, EvaluationItem, Run
+from runs.models import EvaluationItem, Run
 from runs.presenters.frame import Crumb
 from runs.states import RUN_TRANSITIONS
 from runs.views.base import paginate, render_page
@@ -69,18 +69,4 @@ def evaluations(request: HttpRequest) -> HttpResponse:
         arms=["parent", *arms],
         chosen={name: request.GET.get(name, "") for name in ("condition", "split", "arm", "outcome")},
         outcomes=("finish", "policy_error", "budget_exhausted"),
-    )
-
-
-@require_safe
-def checkpoints(request: HttpRequest) -> HttpResponse:
-    """Checkpoint lineage: every policy with its parent."""
-    rows = Checkpoint.objects.select_related("run__arm", "parent").order_by("-run_id", "-policy_version")
-    return render_page(
-        request,
-        "runs/checkpoints.html",
-        section="checkpoints",
-        title=_("Checkpoints"),
-        crumbs=[Crumb(_("Checkpoints"))],
-        listing=paginate(request, rows),
     )

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from runs.models import Job, Receipt, Run, UpdateBatch, UpdateStep
+from runs.presenters.checkpoints import update_holdings
 from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
@@ -77,7 +78,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         config=config,
         treatment=treatment_of(found),
         charts=chart_views(found),
-        updates=updates,
+        updates=update_holdings(updates),
         receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),
         transitions=list(found.transitions.select_related("actor").order_by("at", "pk")),
         **moving,

@@ -23,7 +23,7 @@
     const t = data.trace;
     data.policy.forEach((i, k) => {
       facts[i].policy = true;
-      if (t) Object.assign(facts[i], { old: t.old[k], new: t.new[k], ratio: t.ratio[k], clipped: t.clipped[k], entropy: t.entropy[k], credited: t.credited[k] === 1, advantage: t.advantage[k] });
+      if (t) Object.assign(facts[i], { old: t.old[k], new: t.new[k], ratio: t.ratio[k], clipped: t.clipped[k], entropy: t.entropy[k], credited: t.credited[k] === 1, advantage: t.credited[k] === 1 ? t.advantage[k] : data.advantage });
     });
   };
   const label = (kind, decision, rewritten) => (kind === 0 ? (rewritten ? words.rewritten : words.prompt) : kind === 1 ? words.observation : say(kind === 2 ? words.think : words.action, { d: decision }));
@@ -77,7 +77,7 @@
         if (fact.text === null || fact.text === undefined) cell.classList.add("raw");
         if (fact.credited === true) cell.classList.add("trained");
         if (fact.credited === false) cell.classList.add("cut");
-        if (fact.clipped) cell.classList.add("clip");
+        if (fact.clipped && fact.credited !== false) cell.classList.add("clip");
         if (parts.has(i)) { cell.classList.add("part"); cell.title = say(words.partsmark, { s: parts.get(i), i }); }
         cells[i] = cell; line.append(cell);
       }
@@ -95,7 +95,7 @@
   };
 
   const scales = {
-    advantage: { of: (f) => (f.credited === undefined ? undefined : f.advantage), diverging: true, centre: 0 },
+    advantage: { of: (f) => (f.credited === true ? f.advantage : undefined), diverging: true, centre: 0 },
     ratio: { of: (f) => f.ratio, diverging: true, centre: 1 },
     entropy: { of: (f) => f.entropy, diverging: false },
     logprob: { of: (f) => (typeof f.new === "number" ? f.new : f.engine), diverging: false, flip: true },
@@ -120,13 +120,13 @@
     order.forEach((c) => ramp.append(el("i", c)));
     legend.querySelector("[data-scale-low]").textContent = values.length ? fixed(scale.diverging ? centre - reach : scale.flip ? -reach : 0, 2) : "—";
     legend.querySelector("[data-scale-high]").textContent = values.length ? fixed(scale.diverging ? centre + reach : scale.flip ? 0 : reach, 2) : "—";
-    legend.querySelector("[data-scale-note]").textContent = words.unshaded;
+    legend.querySelector("[data-scale-note]").textContent = name === "advantage" ? words.unshadedcut : words.unshaded;
   };
 
   const field = (name) => card.querySelector(`[data-f="${name}"]`);
   const drawClip = (fact) => {
     const chart = card.querySelector("[data-clip]"); chart.textContent = "";
-    if (typeof fact.ratio !== "number") return;
+    if (typeof fact.ratio !== "number" || fact.credited === false) return;
     const min = Math.min(0.6, fact.ratio - 0.05), max = Math.max(1.4, fact.ratio + 0.05), x = (v) => 8 + (204 * (v - min)) / (max - min);
     svg("line", { x1: 4, x2: 216, y1: 14, y2: 14, class: "axis" }, chart);
     svg("rect", { x: x(1 - low), width: x(1 + high) - x(1 - low), y: 9, height: 10, class: "rng" }, chart);
@@ -141,9 +141,10 @@
     field("fate").textContent = fact.kind < 2 ? words.read : !fact.policy ? words.forced : fact.credited === true ? words.trained : fact.credited === false ? words.cutword : words.sampled;
     field("id").textContent = fact.id;
     field("old").textContent = fixed(fact.old); field("new").textContent = fixed(fact.new); field("engine").textContent = fixed(fact.engine);
-    field("ratio").textContent = fixed(fact.ratio); field("entropy").textContent = fixed(fact.entropy, 3); field("advantage").textContent = fact.advantage === undefined ? words.none : signed(fact.advantage);
-    field("clip").textContent = fact.ratio === undefined ? "" : fact.clipped === 1 ? words.low : fact.clipped === 2 ? words.high : words.noclip;
-    field("clip").className = `s ${fact.clipped ? "warn" : "muted"}`;
+    field("ratio").textContent = fixed(fact.ratio); field("entropy").textContent = fixed(fact.entropy, 3); field("advantage").textContent = fact.advantage === undefined || fact.advantage === null ? words.none : signed(fact.advantage);
+    field("weight").textContent = fact.credited === true ? "1" : fact.credited === false ? words.weightcut : words.none;
+    field("clip").textContent = fact.ratio === undefined ? "" : fact.credited === false ? words.clipnone : fact.clipped === 1 ? words.low : fact.clipped === 2 ? words.high : words.noclip;
+    field("clip").className = `s ${fact.clipped && fact.credited !== false ? "warn" : "muted"}`;
     field("permalink").href = `#t${fact.i}`;
     const turn = field("turn"); turn.hidden = fact.decision === null || fact.decision === undefined; turn.href = `#d${fact.decision}`;
     drawClip(fact);

@@ -45,6 +45,9 @@ def test_cut_tokens_say_that_they_carry_no_gradient(site: Site, watched: Watched
     page = _open(watched, site)
     page.locator(".tok.cut").first.click()
     assert _card(page, "fate") == "sampled, cut by the mask: no gradient"
+    assert _card(page, "weight") == "0 (cut by the mask)"
+    assert _card(page, "clip") == "clip: does not apply"
+    assert _card(page, "advantage").replace("−", "-") not in ("", "+0.0000", "-0.0000")
     page.locator(".tok.k1").first.click()
     assert _card(page, "fate") == "read, never trained"
     assert _card(page, "old") == "not recorded"

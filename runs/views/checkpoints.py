@@ -1,0 +1,64 @@
+"""Checkpoints: lineage, what retention removed, and the bytes of what is held."""
+
+from __future__ import annotations
+
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+
+from runs.models import Checkpoint, Tombstone
+from runs.presenters.checkpoints import adapter_filename, holdings
+from runs.presenters.frame import Crumb
+from runs.storage import blob_store
+from runs.views.base import paginate, render_page
+
+
+@require_safe
+def checkpoints(request: HttpRequest) -> HttpResponse:
+    """Every policy with its parent."""
+    rows = Checkpoint.objects.select_related("run__arm", "run__plan_version__plan", "parent").order_by(
+        "-run_id", "-policy_version"
+    )
+    listing = paginate(request, rows)
+    return render_page(
+        request,
+        "runs/checkpoints.html",
+        section="checkpoints",
+        title=_("Checkpoints"),
+        crumbs=[Crumb(_("Checkpoints"))],
+        listing=listing,
+        rows=holdings(listing),
+    )
+
+
+@require_safe
+def adapter(request: HttpRequest, sha256: str) -> HttpResponseBase:
+    """The adapter's bytes from the store; 410 with the recipe where retention removed them."""
+    found = Checkpoint.objects.filter(sha256=sha256).select_related("run").order_by("pk").first()
+    if found is None:
+        raise Http404(f"checkpoint: got {sha256!r}, expected the hash of a stored checkpoint")
+    tombstone = Tombstone.objects.filter(sha256=sha256).first()
+    if tombstone is not None:
+        return render_page(
+            request,
+            "runs/removed.html",
+            section="checkpoints",
+            title=_("Removed by retention"),
+            crumbs=[Crumb(_("Checkpoints"), reverse("runs:checkpoints")), Crumb(f"v{found.policy_version}")],
+            status=410,
+            checkpoint=found,
+            tombstone=tombstone,
+        )
+    try:
+        file = blob_store().path(sha256).open("rb")
+    except (ValueError, FileNotFoundError) as error:
+        raise Http404(f"checkpoint: the store holds no bytes of {sha256}") from error
+    response = FileResponse(
+        file, as_attachment=True, filename=adapter_filename(found), content_type="application/octet-stream"
+    )
+    response["X-Data-SHA256"] = sha256
+    response["X-Content-Type-Options"] = "nosniff"
+    response["ETag"] = f'"{sha256}"'
+    return response
