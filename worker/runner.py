@@ -92,7 +92,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, service: str = SERVICE, *, prel
     threading.Thread(target=_read_requests, args=(requests, waiting), daemon=True, name="requests").start()
     if preload:
         with contextlib.suppress(Exception):  # the first job meets the same error and reports it
-            importlib.import_module(service)
+            getattr(importlib.import_module(service), "preload", lambda: None)()
     while True:
         request = waiting.get()
         started = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,12 @@ OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
     "update": (UpdateSpec, train.update),
     "describe": (DescribeSpec, train.describe),
 }
+
+
+def preload() -> None:
+    """Import what the first job needs anyway, so that it need not wait for it."""
+    for name in ("peft", "transformers.models.auto.modeling_auto", "transformers.models.qwen3.modeling_qwen3"):
+        importlib.import_module(name)
 
 
 def handle(
