@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from runs.models import Checkpoint, EvaluationItem, Job, Plan, Run, RunHead, StreamHead, Study
 
-TROUBLED_RUNS = ("interrupted", "stopped", "partial_invalid", "refused")
+TROUBLED_RUNS = ("interrupted", "stopped", "partial_invalid")
+EXPECTED_RUNS = ("refused",)  # by a gate that the frozen plan bound: an outcome, no trouble
 TROUBLED_JOBS = ("failed", "errored")
 
 

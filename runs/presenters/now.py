@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from runs.models import EvaluationItem, Execution, Job, Run, RunHead, Study
-from runs.presenters.frame import TROUBLED_JOBS, TROUBLED_RUNS, attention_count
-from runs.presenters.progress import Progress, run_progress
+from runs.presenters.executions import ExecutionLine, Preparing, stage_word
+from runs.presenters.frame import EXPECTED_RUNS, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
+from runs.presenters.progress import Progress, held_by_execution, run_progress
 
 LIMIT = 12
 
@@ -26,6 +27,11 @@ class Moving:
     run: Run
     progress: Progress
 
+    @property
+    def state(self) -> str:
+        """The run's state; paused where its whole execution is."""
+        return "paused" if held_by_execution(self.run) else str(self.run.head.state)
+
 
 @dataclass(frozen=True)
 class Attention:
@@ -34,6 +40,7 @@ class Attention:
     table: str
     state: str
     what: str
+    plan: str
     cause: str
     url: str
     at: Any
@@ -60,8 +67,8 @@ def running(limit: int = LIMIT) -> list[Moving]:
     """Running and paused runs with what they do now."""
     runs = list(
         Run.objects.filter(head__state__in=("running", "paused"))
-        .select_related("head", "arm", "plan_version__plan__study")
-        .order_by("head__state", "-head__updated_at")[:limit]
+        .select_related("head", "arm", "plan_version__plan__study", "execution")
+        .order_by("plan_version__plan__slug", "name", "pk")[:limit]
     )
     jobs: dict[int, Job] = {}
     for job in Job.objects.filter(run__in=runs, state="leased").order_by("heartbeat_at"):
@@ -69,26 +76,49 @@ def running(limit: int = LIMIT) -> list[Moving]:
     return [Moving(run, run_progress(run, jobs.get(run.pk))) for run in runs]
 
 
-def attention(limit: int = LIMIT) -> list[Attention]:
-    """Troubled runs and jobs, newest first."""
-    found = [
+def _plan_of(run: Run | None) -> str:
+    """Slug of a run's plan: names repeat between plans."""
+    return "" if run is None or run.plan_version is None else run.plan_version.plan.slug
+
+
+def _runs_in(states: tuple[str, ...], limit: int) -> list[Attention]:
+    return [
         Attention(
-            "run", head.state, head.run.name, head.reason, reverse("runs:run", args=[head.run.uid]), head.updated_at
+            "run",
+            head.state,
+            head.run.name,
+            _plan_of(head.run),
+            head.reason,
+            reverse("runs:run", args=[head.run.uid]),
+            head.updated_at,
         )
-        for head in RunHead.objects.filter(state__in=TROUBLED_RUNS)
-        .select_related("run")
+        for head in RunHead.objects.filter(state__in=states)
+        .select_related("run__plan_version__plan")
         .order_by("-updated_at")[:limit]
     ]
+
+
+def expected(limit: int = LIMIT) -> list[Attention]:
+    """Runs that their own frozen gate refused: an outcome that the plan foresaw, no trouble."""
+    return _runs_in(EXPECTED_RUNS, limit)
+
+
+def attention(limit: int = LIMIT) -> list[Attention]:
+    """Troubled runs and jobs, newest first."""
+    found = _runs_in(TROUBLED_RUNS, limit)
     found += [
         Attention(
             "job",
             job.state,
-            f"{job.kind} · {job.run.name if job.run else ''}",
+            f"{job.kind} · {job.run.name}" if job.run else job.kind,
+            _plan_of(job.run),
             job.error,
             reverse("runs:job", args=[job.uid]),
             job.finished_at or job.created_at,
         )
-        for job in Job.objects.filter(state__in=TROUBLED_JOBS).select_related("run").order_by("-created_at")[:limit]
+        for job in Job.objects.filter(state__in=TROUBLED_JOBS)
+        .select_related("run__plan_version__plan")
+        .order_by("-created_at")[:limit]
     ]
     return sorted(found, key=lambda item: item.at, reverse=True)[:limit]
 
@@ -123,20 +153,19 @@ def study_cards() -> list[StudyCard]:
     ]
 
 
-def headline(moving: list[Moving]) -> SafeString:
+def headline(moving: list[Moving], executions: list[ExecutionLine], preparing: Preparing | None) -> SafeString:
     """The sentence that opens the page."""
-    counts = RunHead.objects.aggregate(
-        running=Count("pk", filter=Q(state="running")), done=Count("pk", filter=Q(state="completed")), total=Count("pk")
-    )
-    if not counts["total"]:
-        return format_html("{}", _("Nothing has run here yet."))
+    counts = RunHead.objects.aggregate(done=Count("pk", filter=Q(state="completed")), total=Count("pk"))
     parts = []
-    if counts["running"]:
-        parts.append(ngettext("%(n)d run goes on", "%(n)d runs go on", counts["running"]) % {"n": counts["running"]})
-    elif moving:
-        parts.append(_("Paused"))
-    else:
-        parts.append(_("Nothing runs now"))
+    if preparing is not None:
+        parts.append(
+            _("Preparing %(study)s: %(stage)s") % {"study": preparing.study, "stage": stage_word(preparing.stage)}
+        )
+    if not counts["total"] and not executions:
+        return format_html("{}", "; ".join(parts) + _(".") if parts else _("Nothing has run here yet."))
+    happening = _happening(moving, executions)
+    if happening or not parts:
+        parts.append(happening or _("Nothing runs now"))
     parts.append(_("%(n)d of %(of)d completed") % {"n": counts["done"], "of": counts["total"]})
     trouble = attention_count()
     if trouble:
@@ -144,3 +173,23 @@ def headline(moving: list[Moving]) -> SafeString:
     else:
         parts.append(_("nothing needs a look"))
     return format_html("{}", _("; ").join(parts) + _("."))
+
+
+def _happening(moving: list[Moving], executions: list[ExecutionLine]) -> str:
+    """What goes on, the liveliest first; empty where nothing does."""
+    going = sum(item.state == "running" for item in moving)
+    if going:
+        return ngettext("%(n)d run goes on", "%(n)d runs go on", going) % {"n": going}
+    by_phase = {line.execution.phase: line.plan for line in executions if line.execution.state == "running"}
+    if "preflight" in by_phase:
+        return _("Preflight of %(plan)s") % {"plan": by_phase["preflight"]}
+    if "close" in by_phase:
+        return _("Closing %(plan)s") % {"plan": by_phase["close"]}
+    if by_phase:
+        return _("%(plan)s goes on") % {"plan": next(iter(by_phase.values()))}
+    states = {line.execution.state: line.plan for line in executions}
+    if "interrupted" in states:
+        return _("%(plan)s is interrupted") % {"plan": states["interrupted"]}
+    if "paused" in states:
+        return _("%(plan)s is paused") % {"plan": states["paused"]}
+    return _("Paused") if moving else ""

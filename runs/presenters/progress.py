@@ -68,13 +68,27 @@ def _rate(first: datetime | None, last: datetime | None, count: int) -> float | 
     return (count - 1) / ((last - first).total_seconds() / 60)
 
 
+def held_by_execution(run: Run) -> bool:
+    """Whether a running run stands still because its whole execution is paused. Needs ``head`` and ``execution``."""
+    return run.head.state == "running" and run.execution is not None and run.execution.state == "paused"
+
+
+def _doing(run: Run, job: Job | None) -> str:
+    """What happens now; empty unless the run is running."""
+    if run.head.state != "running":
+        return ""
+    if held_by_execution(run):
+        return _("paused with its plan")
+    return describe_job(job) or _("waiting for a worker")
+
+
 def run_progress(run: Run, job: Job | None) -> Progress:
     """Progress in groups while training, in evaluation items afterwards. Needs ``head`` loaded."""
     config, head = run_config(run), run.head
     batches = config.get("budget", {}).get("batches", head.batch)
     per_batch = config.get("rollout", {}).get("groups_per_batch", 1)
     max_steps = config.get("budget", {}).get("max_steps", head.steps)
-    doing = describe_job(job) or (_("waiting for a worker") if head.state == "running" else "")
+    doing = _doing(run, job)
     if head.phase == "evaluate" and run.plan_version is not None:
         plan = plan_body(run.plan_version)["plan"]
         total = sum(s["tasks"] for s in plan["evaluation"]["splits"]) * plan["evaluation"]["repeats"]
@@ -89,7 +103,7 @@ def run_progress(run: Run, job: Job | None) -> Progress:
             n=Count("pk"), first=Min("created_at"), last=Max("created_at")
         )
     rate = _rate(seen["first"], seen["last"], seen["n"])
-    running = head.state == "running"
+    running = head.state == "running" and not held_by_execution(run)
     left = 60 * (total - seen["n"]) / rate if running and rate and total > seen["n"] else None
     return Progress(
         seen["n"], max(total, seen["n"]), unit, rate if running else None, left, doing, head.steps, max_steps

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.presenters.executions import execution_lines, read_preparing, stage_word
 from runs.presenters.frame import Crumb
-from runs.presenters.now import attention, headline, running, study_cards
+from runs.presenters.now import attention, expected, headline, running, study_cards
 from runs.views.base import render_page
 
 
 def _moving() -> dict[str, Any]:
-    moving = running()
-    return {"moving": moving, "attention": attention(), "headline": headline(moving)}
+    moving, executions = running(), execution_lines()
+    preparing = read_preparing(settings.HOME.root / "run" / "preparing.json", timezone.now())
+    return {
+        "moving": moving,
+        "executions": executions,
+        "preparing": preparing,
+        "stage": stage_word(preparing.stage) if preparing else "",
+        "attention": attention(),
+        "expected": expected(),
+        "headline": headline(moving, executions, preparing),
+        "every": 2 if moving or executions or preparing else 5,
+    }
 
 
 @require_safe

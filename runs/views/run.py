@@ -16,7 +16,7 @@ from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
 from runs.presenters.pairs import treatment_of
-from runs.presenters.progress import run_config, run_progress
+from runs.presenters.progress import held_by_execution, run_config, run_progress
 from runs.presenters.series import chart_views
 from runs.presenters.stepbar import build_step_bar
 from runs.presenters.verdict import build_verdict
@@ -42,7 +42,8 @@ def _moving(run: Run) -> dict[str, Any]:
         "job": job,
         "progress": run_progress(run, job),
         "verdict": build_verdict(run, cells, before),
-        "live": run.head.state in ("running", "pending"),
+        "held": held_by_execution(run),
+        "live": run.head.state in ("running", "pending", "paused"),
     }
 
 

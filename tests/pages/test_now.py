@@ -2,29 +2,94 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from runs.models import Execution, RunHead
+from runs.presenters.executions import read_preparing
 from tests.pages.state import World
+from workbench.paths import Home
 
 
 def test_running_attention_and_studies(client: Client, world: World, db: None) -> None:
     """The run that goes on has done 8 of 16 groups: 2 of the plan's 4 batches, P = 4."""
     text = client.get("/").content.decode()
-    assert "1 run goes on; 2 of 8 completed; 2 things need a look." in text
+    assert "1 run goes on; 2 of 8 completed; 1 thing needs a look." in text
     assert "8 of 16 groups" in text
     assert "collecting rollouts, 9 of 16" in text
-    assert "gate: 2 actionable cases, minimum 3" in text
+    assert "gate: 2 actionable cases, minimum 3" in text.split("Refused by their gates")[1]
     assert "MemoryError" in text
     assert 'href="/studies/fatal-mask-pair/"' in text
 
 
-def test_live_fragment_polls_only_while_something_runs(client: Client, world: World, db: None) -> None:
-    from runs.models import RunHead
-
+def test_live_fragment_polls_slowly_when_nothing_runs(client: Client, world: World, db: None) -> None:
+    """It never stops, so that an open page wakes up when something begins."""
     assert "every 2s" in client.get("/now/live/").content.decode()
     RunHead.objects.filter(state="running").update(state="completed")
-    assert "every 2s" not in client.get("/now/live/").content.decode()
+    Execution.objects.update(state="closed", phase="done")
+    text = client.get("/now/live/").content.decode()
+    assert "every 5s" in text and "every 2s" not in text and "make run" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "sentence", "words"),
+    [
+        ("running", "preflight", "Preflight of small", "probing the parent&#x27;s signal"),
+        ("running", "close", "Closing small", "manifest and aggregate are being stored"),
+        ("running", "train", "small goes on", "training and evaluating its runs"),
+        ("paused", "train", "small is paused", "manage.py study resume fatal-mask-pair --scale small"),
+        ("interrupted", "train", "small is interrupted", "manage.py study resume fatal-mask-pair --scale small"),
+    ],
+)
+def test_an_open_execution_is_shown_as_what_it_is(
+    client: Client, world: World, db: None, state: str, phase: str, sentence: str, words: str
+) -> None:
+    RunHead.objects.filter(state="running").update(state="completed")
+    Execution.objects.update(state=state, phase=phase)
+    text = client.get("/").content.decode()
+    assert sentence in text and words in text
+    assert "make run" not in text and "Nothing runs now" not in text
+
+
+def test_a_run_of_a_paused_plan_is_paused_once(client: Client, world: World, db: None) -> None:
+    Execution.objects.update(state="paused")
+    text = client.get("/").content.decode()
+    assert "paused with its plan" in text and "collecting rollouts" not in text and "run goes on" not in text
+
+
+def test_a_paused_run_does_nothing_now(client: Client, world: World, db: None) -> None:
+    RunHead.objects.filter(run=world.runs["e3-s17"]).update(state="paused", reason="paused")
+    text = client.get(f"/runs/{world.runs['e3-s17'].uid}/live/").content.decode()
+    assert "Now:" not in text and "Paused, stable until then" in text
+    assert text.count(">paused<") == 1
+
+
+def test_preparation_is_named_while_its_note_is_fresh(
+    client: Client, world: World, db: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("django.conf.settings.HOME", Home(tmp_path))
+    place = tmp_path / "run" / "preparing.json"
+    place.parent.mkdir()
+    note = {"study": "fatal-mask-pair", "scale": "small", "stage": "warm_start", "pid": 1}
+    now = datetime.now(UTC)
+    place.write_text(json.dumps({**note, "at": now.isoformat()}))
+    assert "Preparing fatal-mask-pair: training the warm start" in client.get("/").content.decode()
+    place.write_text(json.dumps({**note, "at": (now - timedelta(minutes=16)).isoformat()}))
+    assert "Preparing" not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"study":"s","scale":"x","stage":"y","at":"2026-11-30T00:00:00"}'])
+def test_an_unreadable_note_is_absent(tmp_path: Path, text: str) -> None:
+    """Nothing, a wrong type, missing fields, a time without zone."""
+    place = tmp_path / "preparing.json"
+    assert read_preparing(place, datetime(2026, 11, 30, tzinfo=UTC)) is None
+    place.write_text(text)
+    assert read_preparing(place, datetime(2026, 11, 30, tzinfo=UTC)) is None
 
 
 def test_query_count_is_bounded(

@@ -1,0 +1,121 @@
+"""What a study is doing as a whole: being prepared, probed, trained, closed, paused or interrupted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from runs.actions.plans import plan_body
+from runs.models import Execution, Group
+
+PREPARING_STALE = timedelta(minutes=15)
+OPEN_STATES = ("running", "paused", "interrupted", "pending")
+BUNDLED_SCALES = ("tiny", "small", "full")
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """A study whose plan is being described and frozen; no execution exists yet."""
+
+    study: str
+    scale: str
+    stage: str
+    at: datetime
+
+
+def read_preparing(place: Path, now: datetime) -> Preparing | None:
+    """The note that preparation leaves; None where there is none, it cannot be read, or it is too old."""
+    try:
+        value = json.loads(place.read_text())
+        found = Preparing(
+            str(value["study"])[:100],
+            str(value["scale"])[:20],
+            str(value["stage"])[:100],
+            datetime.fromisoformat(value["at"]),
+        )
+        fresh = timedelta(0) - PREPARING_STALE < now - found.at <= PREPARING_STALE
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if fresh else None
+
+
+def stage_word(stage: str) -> str:
+    """A stage of preparation in words; one that is not listed by its own name."""
+    words = {
+        "describe": _("loading the model and describing the plan"),
+        "model": _("loading the model"),
+        "base": _("making the base model"),
+        "corpus": _("making the corpus"),
+        "warm_start": _("training the warm start"),
+        "freeze": _("freezing the plan"),
+    }
+    return words.get(stage, stage.replace("_", " "))
+
+
+@dataclass(frozen=True)
+class ExecutionLine:
+    """An open execution: its state, what it does now, and the command that continues it ("" where none is needed)."""
+
+    execution: Execution
+    study: str
+    plan: str
+    doing: str
+    command: str
+
+    @property
+    def pill(self) -> str:
+        """Key of the state's pill."""
+        return self.execution.state
+
+
+def execution_lines() -> list[ExecutionLine]:
+    """Executions that have not ended, by study and plan."""
+    rows = (
+        Execution.objects.filter(state__in=OPEN_STATES)
+        .select_related("plan_version__plan__study")
+        .order_by("plan_version__plan__study__slug", "plan_version__plan__slug")
+    )
+    return [_line(row) for row in rows]
+
+
+def _line(execution: Execution) -> ExecutionLine:
+    plan = execution.plan_version.plan
+    return ExecutionLine(execution, plan.study.slug, plan.slug, _doing(execution), resume_command(execution))
+
+
+def resume_command(execution: Execution) -> str:
+    """The command that continues a paused or interrupted bundled study."""
+    document = plan_body(execution.plan_version)["plan"]
+    if execution.state not in ("paused", "interrupted") or document["scale"] not in BUNDLED_SCALES:
+        return ""
+    return f"manage.py study resume {execution.plan_version.plan.study.slug} --scale {document['scale']}"
+
+
+def _doing(execution: Execution) -> str:
+    if execution.state == "interrupted":
+        return _("interrupted: %(reason)s. A recorded recovery plan comes before it goes on.") % {
+            "reason": execution.reason
+        }
+    if execution.state == "paused":
+        return _("paused by a person; jobs in flight end, and no other starts")
+    if execution.state == "pending":
+        return _("not started yet")
+    if execution.phase == "preflight":
+        return _preflight(execution)
+    if execution.phase == "close":
+        return _("closing: every run has ended; manifest and aggregate are being stored")
+    return _("training and evaluating its runs")
+
+
+def _preflight(execution: Execution) -> str:
+    wanted: dict[str, Any] = plan_body(execution.plan_version)["plan"]["preflight"] or {"groups": 0}
+    done = Group.objects.filter(plan_version=execution.plan_version, purpose="preflight").count()
+    return _("preflight: probing the parent's signal before any run starts, %(n)d of %(of)d groups") % {
+        "n": done,
+        "of": wanted["groups"],
+    }
