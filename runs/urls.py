@@ -22,6 +22,7 @@ from runs.views import (
 
 app_name = "runs"
 urlpatterns = [
+    path("favicon.ico", now.favicon, name="favicon"),
     path("", now.now, name="now"),
     path("now/live/", now.live, name="now_live"),
     path("search/", search.search, name="search"),

@@ -25,6 +25,7 @@ class Preparing:
     study: str
     scale: str
     stage: str
+    done: str
     at: datetime
 
 
@@ -36,6 +37,7 @@ def read_preparing(place: Path, now: datetime) -> Preparing | None:
             str(value["study"])[:100],
             str(value["scale"])[:20],
             str(value["stage"])[:100],
+            _counted(value.get("detail")),
             datetime.fromisoformat(value["at"]),
         )
         fresh = timedelta(0) - PREPARING_STALE < now - found.at <= PREPARING_STALE
@@ -44,13 +46,21 @@ def read_preparing(place: Path, now: datetime) -> Preparing | None:
     return found if fresh else None
 
 
+def _counted(detail: Any) -> str:
+    """Part and "done/total" of a stage, as far as its note has them."""
+    if not isinstance(detail, dict):
+        return ""
+    found = [str(detail["part"])[:40].replace("_", " ")] if detail.get("part") else []
+    if isinstance(detail.get("done"), int) and isinstance(detail.get("total"), int):
+        found.append(f"{detail['done']}/{detail['total']}")
+    return " ".join(found)
+
+
 def stage_word(stage: str) -> str:
     """A stage of preparation in words; one that is not listed by its own name."""
     words = {
         "describe": _("loading the model and describing the plan"),
-        "model": _("loading the model"),
-        "base": _("making the base model"),
-        "corpus": _("making the corpus"),
+        "base_model": _("training the base model"),
         "warm_start": _("training the warm start"),
         "freeze": _("freezing the plan"),
     }

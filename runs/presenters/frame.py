@@ -9,7 +9,7 @@ from django.db.models import Sum
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from runs.models import Checkpoint, EvaluationItem, Job, Plan, Run, RunHead, StreamHead, Study
+from runs.models import Checkpoint, EvaluationItem, Execution, Job, Plan, Run, RunHead, StreamHead, Study
 
 TROUBLED_RUNS = ("interrupted", "stopped", "partial_invalid")
 EXPECTED_RUNS = ("refused",)  # by a gate that the frozen plan bound: an outcome, no trouble
@@ -50,6 +50,14 @@ def attention_count() -> int:
     return RunHead.objects.filter(state__in=TROUBLED_RUNS).count() + Job.objects.filter(state__in=TROUBLED_JOBS).count()
 
 
+def _executed(study: Study | None) -> Execution | None:
+    """The execution whose results the rail links: the newest of the page's study, else of all."""
+    rows = Execution.objects.select_related("plan_version__plan__study").order_by("-updated_at")
+    if study is not None:
+        rows = rows.filter(plan_version__plan__study=study)
+    return rows.first()
+
+
 def build_frame(section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
     """The frame of a page in ``section``; counts are of the whole database."""
     attention = attention_count()
@@ -66,4 +74,8 @@ def build_frame(section: str, study: Study | None, crumbs: list[Crumb]) -> Frame
         NavItem(word, reverse(f"runs:{name}"), count, name == section, alert) for name, word, count, alert in entries
     ]
     studies = list(Study.objects.order_by("slug"))
+    executed = _executed(study)
+    if executed is not None:
+        address = reverse("runs:results", args=[executed.plan_version.plan.study.slug, executed.plan_version.plan.slug])
+        nav.insert(4, NavItem(_("Results"), address, None, section == "results"))
     return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)

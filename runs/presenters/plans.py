@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.actions.plans import parse_plan_text, plan_body
-from runs.models import Plan, PlanVersion
+from runs.models import Plan, PlanVersion, Run
 from workbench.contracts.errors import PlanInvalid
 from workbench.contracts.spec import complete_plan, flatten
 
@@ -45,6 +45,16 @@ def contracts(version: PlanVersion) -> list[Contract]:
         found.append(
             Contract((pair["arms"][0], pair["arms"][1]), pair["treatment"], different, equal, len(pair["equal"]))
         )
+    return found
+
+
+def runs_by_arm(version: PlanVersion) -> dict[str, list[Run]]:
+    """Runs of a version by arm, in the order of the arm's seeds; empty before it starts."""
+    found: dict[str, list[Run]] = {}
+    for run in Run.objects.filter(plan_version=version, arm__isnull=False).select_related("arm"):
+        found.setdefault(run.arm.key, []).append(run)
+    for runs in found.values():
+        runs.sort(key=lambda run: run.arm.seeds.index(run.seed) if run.seed in run.arm.seeds else len(run.arm.seeds))
     return found
 
 

@@ -46,10 +46,15 @@ def find(query: str) -> list[Hit]:
     return found
 
 
+def run_name(run: Run) -> str:
+    """A run's name with its plan's: two plans may hold runs of one name."""
+    return run.name if run.plan_version is None else f"{run.name} · {run.plan_version.plan.slug}"
+
+
 def _by_name(query: str) -> list[Hit]:
     hits = [
-        Hit(_("run"), r.name, str(r.uid), reverse("runs:run", args=[r.uid]))
-        for r in Run.objects.filter(name__icontains=query)[:LIMIT]
+        Hit(_("run"), run_name(r), str(r.uid), reverse("runs:run", args=[r.uid]))
+        for r in Run.objects.filter(name__icontains=query).select_related("plan_version__plan")[:LIMIT]
     ]
     hits += [
         Hit(_("plan"), p.slug, str(p.uid), reverse("runs:plan", args=[p.study.slug, p.slug]))
@@ -84,7 +89,12 @@ def _by_uid(prefix: str) -> list[Hit]:
     ]
     for kind, model, name in models:
         rows: QuerySet[Any] = model._default_manager.filter(where)[:LIMIT]
-        hits += [Hit(kind, str(row), str(row.uid), reverse(name, args=[row.uid])) for row in rows]
+        if model is Run:
+            rows = rows.select_related("plan_version__plan")
+        hits += [
+            Hit(kind, run_name(row) if isinstance(row, Run) else str(row), str(row.uid), reverse(name, args=[row.uid]))
+            for row in rows
+        ]
     return hits
 
 

@@ -40,6 +40,11 @@ class Definition:
     digits: int = 3
     zero: bool = False
 
+    @property
+    def per_group(self) -> bool:
+        """Whether a point is one group: then neighbouring points are of different tasks."""
+        return self.axis is GROUP
+
 
 def _from_groups(field: str) -> Callable[[Run], list[Point]]:
     def read(run: Run) -> list[Point]:
@@ -236,12 +241,26 @@ def to_csv(definition: Definition, points: list[Point]) -> tuple[bytes, str]:
 
 @dataclass(frozen=True)
 class ChartView:
-    """What the page shows beside a chart before any script runs."""
+    """What the page shows beside a chart before any script runs.
+
+    ``change``: over steps, the last value against the first; over groups, whose tasks differ, the mean of the
+    last twelve against the mean of the first twelve (``windowed``). None where that would compare nothing.
+    """
 
     definition: Definition
     last: float | None
     change: float | None
+    windowed: bool
     stored: int
+
+
+def change_of(values: list[float], windowed: bool) -> float | None:
+    """Change of a series; ``windowed`` compares means of twelve and needs at least twenty-four values."""
+    if not windowed:
+        return values[-1] - values[0] if len(values) > 1 else None
+    if len(values) < 2 * WINDOW:
+        return None
+    return math.fsum(values[-WINDOW:]) / WINDOW - math.fsum(values[:WINDOW]) / WINDOW
 
 
 def chart_views(run: Run) -> list[ChartView]:
@@ -250,11 +269,13 @@ def chart_views(run: Run) -> list[ChartView]:
     for definition in DEFINITIONS.values():
         points = definition.read(run)
         values = [p[1] for p in points if p[1] is not None]
+        windowed = definition.per_group
         found.append(
             ChartView(
                 definition,
                 values[-1] if values else None,
-                values[-1] - values[0] if len(values) > 1 else None,
+                change_of(values, windowed),
+                windowed,
                 len(points),
             )
         )

@@ -210,3 +210,11 @@ def leaf(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) or "[ ]"
     return json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def setting(value: Any) -> str:
+    """A plan's setting for reading: a list of small objects as "test 27, out_of_distribution 27", else ``leaf``."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        return ", ".join(" ".join(leaf(part) for part in item.values()) for item in value)
+    return leaf(value)

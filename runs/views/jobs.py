@@ -20,7 +20,7 @@ from runs.views.base import paginate, render_page
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first; ``?state=`` narrows."""
-    rows = Job.objects.select_related("run").order_by("-created_at", "-pk")
+    rows = Job.objects.select_related("run__plan_version__plan").order_by("-created_at", "-pk")
     chosen = request.GET.get("state", "")
     if chosen in JOB_TRANSITIONS:
         rows = rows.filter(state=chosen)

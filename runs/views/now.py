@@ -6,7 +6,8 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
@@ -44,6 +45,12 @@ def now(request: HttpRequest) -> HttpResponse:
         cards=study_cards(),
         **_moving(),
     )
+
+
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """The mark, for browsers that ask at the root whatever the page links."""
+    return redirect(static("mark.svg"), permanent=True)
 
 
 @require_safe

@@ -112,6 +112,7 @@ def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
             "contracts": shown.contracts(version),
             "bindings": body["bindings"],
             "arms": [(item, arms.get(item["key"])) for item in body["arms"]],
+            "runs": shown.runs_by_arm(version),
             "versions": list(found.versions.order_by("-number")),
             "execution": getattr(version, "execution", None),
             "receipts": list(

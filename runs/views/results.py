@@ -26,7 +26,7 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         return render_page(
             request,
             "runs/results.html",
-            section="plans",
+            section="results",
             title=_("Results"),
             crumbs=crumbs,
             study=found.study,
@@ -42,6 +42,7 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
             "condition": condition,
             "split": split,
             "planned": planned,
+            "injected": condition == "stress",
             "rows": [
                 (word, [column.cells[condition, split].shown(key) for column in columns])
                 for key, word, _n, _d in OUTCOMES
@@ -53,7 +54,7 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     return render_page(
         request,
         "runs/results.html",
-        section="plans",
+        section="results",
         title=_("Results"),
         crumbs=crumbs,
         study=found.study,

@@ -14,6 +14,7 @@ from runs.models import Job, Receipt, Run, UpdateBatch, UpdateStep
 from runs.presenters.checkpoints import update_holdings
 from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
+from runs.presenters.gates import gate_of
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
 from runs.presenters.pairs import treatment_of
 from runs.presenters.progress import held_by_execution, run_config, run_progress
@@ -78,6 +79,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         filters=FILTERS,
         config=config,
         treatment=treatment_of(found),
+        gate=gate_of(found),
         charts=chart_views(found),
         updates=update_holdings(updates),
         receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),
