@@ -16,6 +16,7 @@ from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
 from runs.presenters.gates import gate_of
 from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
+from runs.presenters.overlay import overlay_of
 from runs.presenters.pairs import treatment_of
 from runs.presenters.progress import held_by_execution, run_config, run_progress
 from runs.presenters.series import chart_views
@@ -56,7 +57,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
     choice = choice if choice in FILTERS else "all"
     listing = paginate(request, with_slots(filtered_groups(found, choice)), GROUPS_A_PAGE)
     config = run_config(found)
-    moving = _moving(found)
+    moving, treatment = _moving(found), treatment_of(found)
     updates = list(
         UpdateBatch.objects.filter(run=found)
         .select_related("checkpoint_after")
@@ -78,7 +79,8 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         choice=choice,
         filters=FILTERS,
         config=config,
-        treatment=treatment_of(found),
+        treatment=treatment,
+        overlay=overlay_of(found, treatment.other if treatment else None),
         gate=gate_of(found),
         charts=chart_views(found),
         updates=update_holdings(updates),

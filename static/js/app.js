@@ -51,6 +51,16 @@
     if (open && !open.contains(event.target)) open.open = false;
   });
 
+  // A table that is wider than its place says so below it.
+  const hint = () => document.querySelectorAll(".scroll").forEach((box) => {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("more", wide);
+    const next = box.nextElementSibling, stands = next && next.classList.contains("scrollhint");
+    if (wide && !stands) { const line = document.createElement("p"); line.className = "scrollhint"; line.textContent = text("scroll"); box.after(line); box.tabIndex = 0; }
+    if (!wide && stands) { next.remove(); box.removeAttribute("tabindex"); }
+  });
+  addEventListener("load", hint); addEventListener("resize", hint); hint();
+
   // Rows: j and k move, Enter opens.
   const rows = () => [...document.querySelectorAll("tr[data-href]")].filter((row) => row.offsetParent);
   let index = -1;

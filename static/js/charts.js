@@ -16,6 +16,44 @@
   const figures = [...document.querySelectorAll("[data-chart]")];
   const memory = new WeakMap();
 
+  // Other runs beside the own one: one trace each, never above the own line.
+  const beside = new WeakMap();
+  let partnerShown = false;
+  const line = (name, data, style) => ({ x: data.x, y: data.y, name, type: "scatter", mode: "lines", line: style, hovertemplate: `${name}<br>${data.axis} %{x}<br>%{y:.5~g} ${data.unit}<extra></extra>` });
+  const meanOf = (all) => {
+    const rest = all.slice(1).map((data) => new Map(data.x.map((x, i) => [x, data.y[i]])));
+    const points = all[0].x.map((x, i) => [x, all[0].y[i], ...rest.map((map) => map.get(x))]).filter((row) => row.every((v) => v !== undefined));
+    return { ...all[0], x: points.map((row) => row[0]), y: points.map((row) => row.slice(1).reduce((a, b) => a + b, 0) / all.length) };
+  };
+  const others = (figure, own) => {
+    const found = beside.get(figure);
+    if (!found) return [];
+    const traces = found.seeds.map(([name, data]) => line(name, data, { width: 0.9, dash: "dot", color: css("--c1") }));
+    if (found.seeds.length && own.x.length) {
+      const all = [own, ...found.seeds.map((item) => item[1])];
+      traces.push(line(figure.dataset.mean.replace("%n", all.length), meanOf(all), { width: 1.6, color: css("--ink3") }));
+    }
+    if (partnerShown) found.partner.forEach(([name, data]) => traces.push(line(name, data, { width: 1.2, dash: "dashdot", color: css("--c2") })));
+    return traces;
+  };
+  const readAll = async (text) => {
+    const answers = await Promise.all(JSON.parse(text || "[]").map(async ([name, address]) => {
+      try {
+        const answer = await fetch(address, { headers: { Accept: "application/json" } });
+        return answer.ok ? [name, await answer.json()] : null;
+      } catch (error) { return null; }
+    }));
+    return answers.filter((item) => item && item[1].x.length);
+  };
+  const loadOthers = async (figure) => {
+    const { seeds, partner } = figure.dataset;
+    if (!seeds && !partner) return;
+    const kept = beside.get(figure) || { seeds: await readAll(seeds), partner: [], asked: false };
+    if (partnerShown && !kept.asked) { kept.partner = await readAll(partner); kept.asked = true; }
+    beside.set(figure, kept);
+    if (memory.has(figure)) draw(figure, memory.get(figure));
+  };
+
   const draw = (figure, data, range) => {
     const plot = figure.querySelector(".plot");
     const caption = figure.querySelector("[data-caption]");
@@ -26,6 +64,7 @@
     plot.classList.remove("muted");
     const few = data.x.length <= 60;
     const traces = [{ x: data.x, y: data.y, type: "scatter", mode: few ? "lines+markers" : "lines", line: { width: 1.4, color: css("--c1"), dash: "solid" }, marker: { size: 4, symbol: "circle" }, hovertemplate: `${data.axis} %{x}<br>%{y:.5~g} ${data.unit}<extra></extra>` }];
+    traces.unshift(...others(figure, data));
     if (data.nonfinite.length) traces.push({ x: data.nonfinite.map((p) => p[0]), y: data.nonfinite.map(() => 1), yaxis: "y2", type: "scatter", mode: "markers", marker: { symbol: "x", size: 7, color: css("--bad") }, text: data.nonfinite.map((p) => p[1]), hovertemplate: `${data.axis} %{x}<br>${figure.dataset.nonfinite}: %{text}<extra></extra>` });
     const layout = {
       template: template(), uirevision: "keep",
@@ -54,9 +93,13 @@
     } catch (error) { /* the caption keeps the last state; the next round tries again */ }
   };
   const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
-    if (entry.isIntersecting && !memory.has(entry.target)) load(entry.target);
+    if (entry.isIntersecting && !memory.has(entry.target)) load(entry.target).then(() => loadOthers(entry.target));
   }), { rootMargin: "300px" });
   figures.forEach((figure) => seen.observe(figure));
+  document.querySelectorAll("[data-partner-switch]").forEach((box) => box.addEventListener("change", () => {
+    partnerShown = box.checked;
+    figures.filter((figure) => memory.has(figure)).forEach((figure) => loadOthers(figure));
+  }));
   document.addEventListener("themechange", () => figures.forEach((figure) => memory.has(figure) && draw(figure, memory.get(figure))));
   window.addEventListener("beforeprint", () => figures.forEach((figure) => memory.has(figure) || load(figure)));
   setInterval(() => {

@@ -12,7 +12,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.translation import override
 
-from runs.templatetags.ui import absent, duration, format_number, leaf, percent, title_of, when
+from runs.templatetags.ui import absent, duration, format_number, leaf, percent, setting, title_of, when
 from tests.pages.state import World
 
 PO = Path(settings.LOCALE_PATHS[0]) / "zh_Hans" / "LC_MESSAGES" / "django.po"
@@ -65,6 +65,7 @@ def test_kinds_of_nothing_differ_from_zero_and_from_each_other() -> None:
         (1234.5, 1, "1,234.5"),
         (1e-5, 3, "1.00e−05"),
         (0, 3, "0"),
+        (2.42e-15, 2, "0.00"),
     ],
 )
 def test_numbers(value: float, digits: int, text: str) -> None:
@@ -107,6 +108,18 @@ def test_login_page_and_wrong_password(client: Client, world: World, db: None) -
     assert "Sign in to change something." in client.get("/accounts/login/").content.decode()
     text = client.post("/accounts/login/", {"username": "x", "password": "y"}).content.decode()
     assert "do not match an account" in text
+
+
+def test_the_mark_is_answered_at_the_root(client: Client) -> None:
+    answer = client.get("/favicon.ico")
+    assert answer.status_code == 301 and answer["Location"].endswith("mark.svg")
+
+
+def test_settings_are_read_without_brackets() -> None:
+    """A list of splits reads as names and counts; other values as the plan's bytes have them."""
+    splits = [{"split": "test", "tasks": 27}, {"split": "out_of_distribution", "tasks": 27}]
+    assert setting(splits) == "test 27, out_of_distribution 27"
+    assert (setting([]), setting(0.5), setting("x")) == ("[ ]", "0.5", "x")
 
 
 def test_not_found_page_says_what_happened(client: Client, world: World, db: None) -> None:

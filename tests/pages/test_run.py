@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from runs.models import Group, Receipt, RunHead, Trajectory, TrajectoryCredit, UpdateStep
+from runs.models import Group, Receipt, Run, RunHead, Trajectory, TrajectoryCredit, UpdateStep
+from runs.presenters.gates import gate_of
 from tests.pages.state import World
 
 
@@ -95,6 +96,32 @@ def test_pages_of_unstarted_and_refused_runs_say_so(client: Client, world: World
     assert "Not started yet." in pending
     refused = client.get(f"/runs/{world.runs['e4-s17'].uid}/").content.decode()
     assert "proves nothing about the arm either way" in refused
+
+
+def test_other_seeds_and_the_partner_are_offered_to_three_charts(
+    client: Client, world: World, address: str, db: None
+) -> None:
+    """e3 has three seeds: the page of s17 names the two others and its pair e2f-s17, for reward, loss and entropy."""
+    answer = client.get(address)
+    overlay = answer.context["overlay"]
+    assert [run.name for run in overlay.seeds] == ["e3-s42", "e3-s7"] and overlay.total == 2
+    assert overlay.partner.name == "e2f-s17"
+    text = answer.content.decode()
+    assert text.count("data-seeds=") == 3 and text.count("data-partner=") == 3 and "data-partner-switch" in text
+    assert overlay.addresses("sigma") == {"seeds": "", "partner": ""}
+    assert "data-seeds" not in client.get(f"/runs/{world.runs['context-s17'].uid}/").content.decode()
+
+
+def test_the_gate_of_a_gated_arm_stands_on_its_page(client: Client, world: World, db: None) -> None:
+    """Decided: what the receipt says (2 of at least 3); undecided: the frozen rule; another arm has no gate."""
+    run = world.runs["e4-s17"]
+    text = client.get(f"/runs/{run.uid}/").content.decode()
+    assert "gate refused" in text and "2 cases counted over e3, minimum 3" in text
+    assert "gateline" not in client.get(f"/runs/{world.runs['e3-s17'].uid}/").content.decode()
+    undecided = Run.objects.select_related("arm").get(pk=run.pk)
+    undecided.execution = None
+    gate = gate_of(undecided)
+    assert gate is not None and gate.met is None and gate.cases is None and gate.minimum == 3
 
 
 def test_series_csv_hashes_its_own_bytes(client: Client, world: World, address: str, db: None) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.presenters.series import MAX_POINTS, thin
+from runs.presenters.series import MAX_POINTS, change_of, thin
 
 
 def test_few_points_are_left_alone() -> None:
@@ -36,3 +37,10 @@ def test_minimum_and_maximum_survive(seed: int, size: int, spike: int) -> None:
     assert 1e9 in shown and min(values) in shown
     assert [p[0] for p in found.points] == sorted(p[0] for p in found.points)
     assert len(shown) <= MAX_POINTS + 4
+
+
+def test_change_over_groups_compares_means_of_twelve() -> None:
+    """Twelve times 0.2, then twelve times 0.5: +0.3. Twenty-three groups say nothing; steps compare the ends."""
+    assert change_of([0.2] * 12 + [0.5] * 12, True) == pytest.approx(0.3)
+    assert change_of([0.2] * 12 + [0.5] * 11, True) is None
+    assert change_of([1.0, 5.0, 4.0], False) == 3.0 and change_of([1.0], False) is None
