@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
 from runs.models import Run
 
 
@@ -16,6 +20,13 @@ class Treatment:
     other: Run | None
     different: list[tuple[str, Any, Any]]
     equal: int
+
+    @property
+    def link(self) -> SafeString:
+        """The counterpart by name, linked where it exists."""
+        if self.other is None:
+            return format_html("{}", self.other_arm)
+        return format_html('<a href="{}">{}</a>', reverse("runs:run", args=[self.other.uid]), self.other.name)
 
     @property
     def total(self) -> int:

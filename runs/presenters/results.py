@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from runs.actions.plans import plan_body
 from runs.models import Document, EvaluationItem, Execution, PlanVersion
 from runs.presenters.evaluation import CellView, cells_of, planned_items
+from runs.presenters.terms import term
 from runs.templatetags.ui import format_number
 from workbench.contracts.canonical import decode_float, parse_canonical
 
@@ -334,7 +335,7 @@ def _finding(view: EndpointView) -> str:
     contrast = view.contrast or {}
     pair = view.endpoint["compare"]["kind"] == "pair"
     parts = {
-        "metric": view.endpoint["metric"].replace("_", " "),
+        "metric": term(view.endpoint["metric"]),
         "condition": view.endpoint["condition"].upper(),
         "a": view.arms[0] if pair else _("the parent"),
         "b": view.arms[1] if pair else view.arms[0],

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
+from runs.presenters import terms
 from runs.presenters.states import state_view
 from runs.templatetags.icons import PATHS
 
@@ -218,3 +219,15 @@ def setting(value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return ", ".join(" ".join(leaf(part) for part in item.values()) for item in value)
     return leaf(value)
+
+
+@register.filter
+def term(value: Any) -> str:
+    """``{{ e.direction|term }}``: a stored word in the reader's language."""
+    return terms.term(value)
+
+
+@register.filter
+def reason(value: str) -> str:
+    """A stored reason: a fixed one in the reader's language, any other in its own words."""
+    return str(terms.TERMS.get(value, value))
