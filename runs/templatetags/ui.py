@@ -231,3 +231,11 @@ def term(value: Any) -> str:
 def reason(value: str) -> str:
     """A stored reason: a fixed one in the reader's language, any other in its own words."""
     return str(terms.TERMS.get(value, value))
+
+
+@register.filter
+def fixed(value: float | None, digits: int = 2) -> str:
+    """With its sign and always ``digits`` decimals, for columns that are read against each other; 0 is +0.00."""
+    if value is None or not math.isfinite(value):
+        return format_number(value, digits, signed=True)
+    return f"{round(value, digits) + 0.0:+,.{digits}f}".replace("-", "−")

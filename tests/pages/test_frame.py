@@ -12,7 +12,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.translation import override
 
-from runs.templatetags.ui import absent, duration, format_number, leaf, percent, setting, title_of, when
+from runs.templatetags.ui import absent, duration, fixed, format_number, leaf, percent, setting, title_of, when
 from tests.pages.state import World
 
 PO = Path(settings.LOCALE_PATHS[0]) / "zh_Hans" / "LC_MESSAGES" / "django.po"
@@ -113,6 +113,11 @@ def test_login_page_and_wrong_password(client: Client, world: World, db: None) -
 def test_the_mark_is_answered_at_the_root(client: Client) -> None:
     answer = client.get("/favicon.ico")
     assert answer.status_code == 301 and answer["Location"].endswith("mark.svg")
+
+
+@pytest.mark.parametrize(("value", "text"), [(2.42e-15, "+0.00"), (-0.00123, "+0.00"), (-1.728, "−1.73"), (None, "—")])
+def test_advantages_keep_their_decimals(value: float | None, text: str) -> None:
+    assert fixed(value) == text
 
 
 def test_settings_are_read_without_brackets() -> None:
