@@ -121,8 +121,10 @@ def stream_names(streams: Iterable[str]) -> dict[str, str]:
     """Readable name of each stream that belongs to a run, a plan or an execution. Three queries."""
     listed = list(streams)
     names = {
-        f"run:{uid}": _("run %(name)s") % {"name": name}
-        for uid, name in Run.objects.filter(uid__in=_uids(listed, "run")).values_list("uid", "name")
+        f"run:{uid}": _("run %(name)s") % {"name": f"{name} · {slug}" if slug else name}
+        for uid, name, slug in Run.objects.filter(uid__in=_uids(listed, "run")).values_list(
+            "uid", "name", "plan_version__plan__slug"
+        )
     }
     for uid, slug in Plan.objects.filter(uid__in=_uids(listed, "plan")).values_list("uid", "slug"):
         names[f"plan:{uid}"] = _("plan %(name)s") % {"name": slug}

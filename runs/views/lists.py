@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.models import EvaluationItem, Run
+from runs.models import EvaluationItem, Plan, Run
 from runs.presenters.frame import Crumb
 from runs.states import RUN_TRANSITIONS
 from runs.views.base import paginate, render_page
@@ -66,6 +66,7 @@ def evaluations(request: HttpRequest) -> HttpResponse:
         title=_("Evaluations"),
         crumbs=[Crumb(_("Evaluations"))],
         listing=paginate(request, _narrow(rows, request)),
+        several=Plan.objects.count() > 1,
         arms=["parent", *arms],
         chosen={name: request.GET.get(name, "") for name in ("condition", "split", "arm", "outcome")},
         outcomes=("finish", "policy_error", "budget_exhausted"),
