@@ -95,3 +95,8 @@ def redis_url() -> Iterator[str]:
         pytest.skip("no redis-server or valkey-server on PATH (Debian: apt-get install redis-server)")
     with servers.redis(program) as url:
         yield url
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Real-browser tests come last: their driver keeps an event loop running, which Django and asyncio refuse."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)

@@ -141,17 +141,23 @@ class Child:
         while data := await stream.read(65_536):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                self.say(line.decode("utf-8", "replace").rstrip("\r"))
+                self._pass_on(line.decode("utf-8", "replace").rstrip("\r"))
             if len(rest) > LONGEST_LINE:
-                self.say(rest.decode("utf-8", "replace"))
+                self._pass_on(rest.decode("utf-8", "replace"))
                 rest = b""
         if rest:
-            self.say(rest.decode("utf-8", "replace"))
+            self._pass_on(rest.decode("utf-8", "replace"))
+
+    def _pass_on(self, text: str) -> None:
+        """A line of the child's own: always in its log file, on the terminal unless it is quiet."""
+        if self.spec.quiet:
+            self.log.write(text)
+        else:
+            self.say(text)
 
     def say(self, text: str) -> None:
         """One line under this child's name, on the terminal and in its log file."""
-        if not self.spec.quiet:
-            self.output.line(self.spec.name, text)
+        self.output.line(self.spec.name, text)
         self.log.write(text)
 
     async def _pause(self, seconds: float) -> None:
