@@ -95,7 +95,7 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
         rewards = [row.reward_total for row in group.slots]
         piles = max(1, max((rewards.count(value) for value in rewards if value is not None), default=1))
         height = max(20.0, 5.0 * piles + 4)
-        credit = credits.get(group.pk, {})
+        credit: dict[str, Any] = credits.get(group.pk, {})
         found.append(
             GroupRow(
                 group,
