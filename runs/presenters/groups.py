@@ -84,8 +84,8 @@ def with_slots(rows: QuerySet[Group]) -> QuerySet[Group]:
 def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
     """What the table shows; ``groups`` come from ``with_slots``. One further query."""
     ids = [group.pk for group in groups]
-    credits = {
-        row["trajectory__group"]: row
+    credits: dict[int, dict[str, Any]] = {
+        row["trajectory__group"]: dict(row)
         for row in TrajectoryCredit.objects.filter(trajectory__group__in=ids)
         .values("trajectory__group")
         .annotate(cut=Sum("masked_tokens"), trained=Sum("trained_tokens"))
@@ -95,7 +95,7 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
         rewards = [row.reward_total for row in group.slots]
         piles = max(1, max((rewards.count(value) for value in rewards if value is not None), default=1))
         height = max(20.0, 5.0 * piles + 4)
-        credit: dict[str, Any] = credits.get(group.pk, {})
+        credit = credits.get(group.pk, {})
         found.append(
             GroupRow(
                 group,
