@@ -62,7 +62,9 @@ def pause_execution(execution: Execution, *, by: Actor, at: datetime | None = No
 def resume_execution(execution: Execution, *, by: Actor, at: datetime | None = None) -> None:
     """Go on with a paused execution. An interrupted one needs ``recover_execution``."""
     if execution.state == "interrupted":
-        raise NotAllowed("execution: it is interrupted, expected a recorded recovery plan first")
+        raise NotAllowed(
+            "execution: it is interrupted, expected a recorded recovery plan: study recover SLUG --plan FILE"
+        )
     _change_execution(execution, "running", by, at, "resumed")
 
 

@@ -103,7 +103,8 @@ def resume_command(execution: Execution) -> str:
     document = plan_body(execution.plan_version)["plan"]
     if execution.state not in ("paused", "interrupted") or document["scale"] not in BUNDLED_SCALES:
         return ""
-    return f"manage.py study resume {execution.plan_version.plan.study.slug} --scale {document['scale']}"
+    verb, tail = ("resume", "") if execution.state == "paused" else ("recover", " --plan FILE")
+    return f"manage.py study {verb} {execution.plan_version.plan.study.slug} --scale {document['scale']}{tail}"
 
 
 def _doing(execution: Execution) -> str:

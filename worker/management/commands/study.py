@@ -9,17 +9,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 from tqdm import tqdm
 
 from runs.actions.actors import service_actor
 from runs.actions.advance import progress_of
+from runs.actions.execution import recover_execution
 from runs.actions.runs_control import cancel_execution, pause_execution, resume_execution
 from runs.errors import DomainError
 from runs.models import Execution
+from workbench.contracts.canonical import parse_json
 from workbench.contracts.errors import ContractError
 from workbench.home import initialise, running_supervisor
 from worker.study import bundled, load_study, start_study, summary
@@ -43,11 +47,16 @@ class Command(BaseCommand):
             ("pause", "let jobs in flight end and start no other"),
             ("resume", "go on with a paused study"),
             ("cancel", "end a study for good"),
+            ("recover", "go on with an interrupted study under a recorded recovery plan"),
         ):
             action = actions.add_parser(name, help=text)
             action.add_argument("slug", help="for example fatal-mask-pair")
             action.add_argument("--scale", default="small", choices=SCALES)
             action.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+            if name == "recover":
+                action.add_argument(
+                    "--plan", required=True, help="JSON file with checkpoint, runtime and termination_evidence"
+                )
             action.add_argument(
                 "--timeout", type=float, default=0, help="give up waiting after so many seconds (0: never)"
             )
@@ -85,8 +94,13 @@ class Command(BaseCommand):
         execution = Execution.objects.filter(plan_version__plan__slug=document["name"]).first()
         if execution is None:
             raise CommandError(f"{document['name']}: got no execution, expected one that was started")
-        action = {"pause": pause_execution, "resume": resume_execution, "cancel": cancel_execution}[options["action"]]
-        action(execution, by=service_actor("command line"))
+        by = service_actor("command line")
+        if options["action"] == "recover":
+            recover_execution(execution, recovery_plan=_recovery_plan(options["plan"]), by=by, at=timezone.now())
+        else:
+            {"pause": pause_execution, "resume": resume_execution, "cancel": cancel_execution}[options["action"]](
+                execution, by=by
+            )
         execution.refresh_from_db()
         result = {"execution": str(execution.uid), "state": execution.state}
         self.stdout.write(json.dumps(result) if options["json"] else f"{document['name']}: {execution.state}")
@@ -104,6 +118,16 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(result, ensure_ascii=False))
         if result["state"] != "closed":
             raise SystemExit(1)
+
+
+def _recovery_plan(path: str) -> dict[str, Any]:
+    try:
+        value = parse_json(Path(path).read_bytes())
+    except OSError as error:
+        raise CommandError(f"--plan: got {path}: {error.strerror}, expected a readable JSON file") from error
+    if not isinstance(value, dict):
+        raise CommandError(f"--plan: got {type(value).__name__}, expected a JSON object")
+    return value
 
 
 def _say(value: Any) -> None:
