@@ -7,7 +7,7 @@ from typing import Any
 
 from evidence.report import StepLog
 from runs.actions.tasks import task_identity, task_items, task_uid
-from runs.models import Arm, FailureSchedule, PlanVersion, Task, TaskSet
+from runs.models import Arm, FailureSchedule, Group, PlanVersion, Receipt, Task, TaskSet
 from workbench.blobs import BlobError, BlobStore
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
 from workbench.contracts.spec import freeze_body
@@ -23,6 +23,7 @@ def check_plans(log: StepLog, store: BlobStore) -> None:
             expected = {"sha256": sha256, "uid": derive_uid(version.plan.uid, f"version:{sha256}")}
             log.compare("runs_planversion", version.uid, expected, version)
             _version(log, version, parse_canonical(data))
+            _order(log, version)
     for task_set in TaskSet.objects.iterator(chunk_size=50):
         log.count()
         with log.reading("runs_taskset", task_set.uid, "blob_sha256"):
@@ -65,6 +66,17 @@ def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
         sha256 = sha256_hex(schedule)
         columns = {"sha256": sha256, "uid": derive_uid(version.uid, "failure_schedule")}
         log.compare("runs_failureschedule", found.uid, columns, found)
+
+
+def _order(log: StepLog, version: PlanVersion) -> None:
+    """A plan is frozen before anything of it was collected, by the times of row and receipt."""
+    first = (
+        Group.objects.filter(plan_version=version).order_by("created_at").values_list("created_at", flat=True).first()
+    )
+    receipt = Receipt.objects.filter(kind="plan.frozen", subject_uid=version.uid).order_by("seq").first()
+    for name, at in (("created_at", version.created_at), ("receipt", receipt.at if receipt else None)):
+        if at is not None and first is not None and at > first:
+            log.problem("runs_planversion", version.uid, name, expected=f"before {first}", got=at)
 
 
 def _task_set(log: StepLog, task_set: TaskSet, store: BlobStore) -> None:
