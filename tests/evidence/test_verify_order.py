@@ -12,7 +12,7 @@ from tests.runs.builders import World
 from workbench.db import drop_triggers
 
 
-def test_a_freeze_after_the_first_group_is_named(world: World) -> None:
+def test_a_freeze_after_the_first_group_is_named(db: None, world: World) -> None:
     """Row time moved to a day after the first group: step 2 says which plan and that it came too late."""
     late = Group.objects.earliest("created_at").created_at + timedelta(days=1)
     drop_triggers(connection)
