@@ -181,7 +181,7 @@ def _watch(execution: Execution, timeout: float) -> None:
                 raise CommandError(
                     f"the study is still {progress['state']} after {timeout:g} s; it goes on at the next start"
                 )
-            time.sleep(0.5)
+            time.sleep(1.0)
 
 
 def _interval(item: dict[str, Any]) -> str:
