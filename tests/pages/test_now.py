@@ -43,7 +43,12 @@ def test_live_fragment_polls_slowly_when_nothing_runs(client: Client, world: Wor
         ("running", "close", "Closing small", "manifest and aggregate are being stored"),
         ("running", "train", "small goes on", "training and evaluating its runs"),
         ("paused", "train", "small is paused", "manage.py study resume fatal-mask-pair --scale small"),
-        ("interrupted", "train", "small is interrupted", "manage.py study recover fatal-mask-pair --scale small --plan FILE"),
+        (
+            "interrupted",
+            "train",
+            "small is interrupted",
+            "manage.py study recover fatal-mask-pair --scale small --plan FILE",
+        ),
     ],
 )
 def test_an_open_execution_is_shown_as_what_it_is(

@@ -168,9 +168,7 @@ def test_resident_client_is_kept_until_its_arguments_change(tmp_path: Path, monk
 
 
 def test_client_and_frames_load_neither_torch_nor_django() -> None:
-    code = (
-        "import sys, worker.runner_client, worker.runner; print({'torch', 'django'} & {*sys.modules})"
-    )
+    code = "import sys, worker.runner_client, worker.runner; print({'torch', 'django'} & {*sys.modules})"
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
     )
