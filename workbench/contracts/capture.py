@@ -13,10 +13,11 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .canonical import canonical_bytes, parse_canonical, sha256_hex
+from .canonical import canonical_bytes, parse_canonical, parse_json, sha256_hex
 from .errors import CaptureError
 
 MAGIC = b"WBC1"
@@ -147,7 +148,7 @@ class Capture:
     @classmethod
     def from_bytes(cls, data: bytes) -> Capture:
         """Parse and check capture bytes. Raises ``CaptureError`` or ``CanonicalError``."""
-        header, arrays = split_capture(data)
+        header, arrays = _split(data, parse_json)  # the comparison with ``to_bytes`` below is the canonical check
         header.pop("arrays")
         header.pop("schema")
         for name, kinds in _HEADER_TYPES.items():
@@ -190,10 +191,14 @@ def _array_entries(header: dict[str, Any]) -> list[dict[str, Any]]:
 
 def split_capture(data: bytes) -> tuple[dict[str, Any], dict[str, array[Any]]]:
     """Header and arrays of capture bytes; every length is checked, nothing is guessed."""
+    return _split(data, parse_canonical)
+
+
+def _split(data: bytes, parse: Callable[[bytes], Any]) -> tuple[dict[str, Any], dict[str, array[Any]]]:
     if data[:4] != MAGIC or len(data) < 8:
         raise CaptureError(f"magic: got {data[:4]!r}, expected {MAGIC!r}")
     (length,) = struct.unpack("<I", data[4:8])
-    header = parse_canonical(data[8 : 8 + length])
+    header = parse(data[8 : 8 + length])
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         raise CaptureError(
             f"schema: got {header if not isinstance(header, dict) else header.get('schema')!r}, expected {SCHEMA!r}"

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from workbench.capturefile import read_trajectory
-from workbench.contracts.canonical import sha256_hex
+from workbench.contracts.canonical import parse_json, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.errors import ContractError, EngineFault
 from workbench.contracts.jobs import UpdateGroup
 from workbench.contracts.records import GroupRecord, TrajectoryRecord
-from workbench.contracts.wire import parse_record
+from workbench.contracts.wire import from_wire
 
 from .checkpoint import checked
 
@@ -89,7 +89,7 @@ def read_group(group: UpdateGroup) -> GroupRecord:
     data = group.record_json.encode()
     if sha256_hex(data) != group.record_sha256:
         raise _mismatch("group", "record_sha256", sha256_hex(data), group.record_sha256)
-    return parse_record(GroupRecord, data)
+    return from_wire(GroupRecord, parse_json(data))  # canonical when it was recorded: the hash says it is these bytes
 
 
 def check_group(
