@@ -19,6 +19,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from workbench.broker import embedded_url
 from workbench.paths import Home
+from workbench.settings_accounts import *  # noqa: F403
+from workbench.settings_api import *  # noqa: F403
+from workbench.settings_operations import *  # noqa: F403
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 SQLITE_PRAGMAS = (
@@ -153,6 +156,11 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django_htmx",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "allauth",
+    "allauth.account",
     "workbench",
     "runs",
     "evidence",
@@ -167,6 +175,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -1,23 +1,15 @@
-"""Addresses. Pages and API live in ``runs.urls``; signing in, language and liveness stand here."""
+"""Addresses. Pages live in ``runs.urls``, the REST API in ``runs.api.urls``."""
 
 from __future__ import annotations
 
-from django.contrib.auth import views as auth
-from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
-from django.views.decorators.http import require_safe
 
-
-@require_safe
-def alive(request: HttpRequest) -> HttpResponse:
-    """Says that the web process answers; touches no database."""
-    return HttpResponse("ok\n", content_type="text/plain")
-
+from workbench import urls_accounts, urls_operations
 
 urlpatterns = [
-    path("healthz", alive, name="alive"),
-    path("accounts/login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
+    *urls_operations.urlpatterns,
+    *urls_accounts.urlpatterns,
     path("i18n/", include("django.conf.urls.i18n")),
+    path("api/v1/", include("runs.api.urls")),
     path("", include("runs.urls")),
 ]

@@ -33,6 +33,7 @@ from runs.models import (
     Group,
     PlanVersion,
     Run,
+    Study,
     TrajectoryCredit,
 )
 from runs.storage import blob_store, reference_blobs
@@ -177,7 +178,9 @@ def prepare(slug: str, scale: str, *, by: Actor, on_progress: Progress | None = 
     """The frozen plan of a bundled study at a scale, frozen now if it is not yet."""
     card, document = load_study(slug, scale)
     plan = complete_plan(document)
-    study = ensure_study(slug, title=card["title"], summary=card["summary"], by=by, at=timezone.now())
+    study = ensure_study(
+        slug, title=card["title"], summary=card["summary"], by=by, at=timezone.now(), visibility=Study.PUBLIC
+    )
     existing = study.plans.filter(slug=plan["name"]).first()
     if existing is not None and existing.current_version is not None:
         return existing.current_version

@@ -74,7 +74,15 @@ def parse_plan_text(text: str) -> dict[str, Any]:
     return document
 
 
-def ensure_study(slug: str, *, title: dict[str, str], summary: dict[str, str], by: Actor, at: datetime) -> Study:
+def ensure_study(
+    slug: str,
+    *,
+    title: dict[str, str],
+    summary: dict[str, str],
+    by: Actor,
+    at: datetime,
+    visibility: str = Study.PRIVATE,
+) -> Study:
     """The study with this slug, created when it does not exist yet."""
     study, _ = Study.objects.get_or_create(
         slug=slug,
@@ -84,6 +92,7 @@ def ensure_study(slug: str, *, title: dict[str, str], summary: dict[str, str], b
             "title_zh": title.get("zh", ""),
             "summary_en": summary["en"],
             "summary_zh": summary.get("zh", ""),
+            "visibility": visibility,
             "created_at": at,
             "created_by": by,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .access import ApiToken, AuditEntry, IdempotencyRecord, SavedFilter
 from .document import Document
 from .evaluation import EvaluationItem
 from .group import Group, Observation, RewardComponent, ToolCall, Trajectory, Turn
@@ -19,7 +20,9 @@ from .update import Checkpoint, ConsumedGroup, TraceFrame, TrajectoryCredit, Upd
 __all__ = [
     "Actor",
     "Anchor",
+    "ApiToken",
     "Arm",
+    "AuditEntry",
     "BlobRef",
     "Checkpoint",
     "ConsumedGroup",
@@ -29,6 +32,7 @@ __all__ = [
     "ExecutionTransition",
     "FailureSchedule",
     "Group",
+    "IdempotencyRecord",
     "Job",
     "JobTransition",
     "Membership",
@@ -43,6 +47,7 @@ __all__ = [
     "Run",
     "RunHead",
     "RunTransition",
+    "SavedFilter",
     "StreamHead",
     "Study",
     "Task",

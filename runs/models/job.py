@@ -13,7 +13,8 @@ from workbench.db import AppendOnlyModel
 class Job(models.Model):
     """Head. ``attempt`` is the fencing token: a result commits only under the current one.
 
-    ``spec`` holds small natural parameters; ``failed`` is the experiment's, ``errored`` is ours.
+    ``spec`` holds small natural parameters; ``failed`` is the experiment's, ``errored`` is ours. ``study``
+    is set for work outside an execution, whose answer stands in ``result`` (None: no answer yet).
     """
 
     uid = models.UUIDField(unique=True, editable=False)
@@ -22,6 +23,7 @@ class Job(models.Model):
     queue = models.CharField(max_length=32)
     execution = models.ForeignKey("runs.Execution", models.PROTECT, null=True, related_name="jobs")
     run = models.ForeignKey("runs.Run", models.PROTECT, null=True, related_name="jobs")
+    study = models.ForeignKey("runs.Study", models.PROTECT, null=True, related_name="jobs")
     spec = models.JSONField(default=dict)
     state = models.CharField(max_length=16, default="queued")
     attempt = models.PositiveIntegerField(default=0)
@@ -32,6 +34,7 @@ class Job(models.Model):
     dispatched_at = models.DateTimeField(null=True)
     available_at = models.DateTimeField(null=True)
     progress = models.JSONField(default=dict)
+    result = models.JSONField(null=True)
     error = models.TextField(blank=True, default="")
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)

@@ -166,6 +166,7 @@ def _freeze(world: World, actor: Any, batches: int, seeds: list[str]) -> None:
         summary={"en": "One policy mask, everything else equal.", "zh": "只差一个策略掩码，其余全部相等。"},
         by=actor,
         at=world.tick(),
+        visibility="public",
     )
     world.plan = save_draft(
         world.study, "small", json.dumps(plan_document(batches, seeds), ensure_ascii=False), by=actor, at=world.tick()

@@ -113,7 +113,9 @@ def build_world(*, store: BlobStore | None = None, groups: int = 1, updates: int
     """Build everything; ``updates`` <= ``groups``, update b trains on group b alone."""
     store = store or blob_store()
     actor = service_actor("worker")
-    study = ensure_study("demo", title={"en": "Demo", "zh": "演示"}, summary={"en": "A study."}, by=actor, at=at)
+    study = ensure_study(
+        "demo", title={"en": "Demo", "zh": "演示"}, summary={"en": "A study."}, by=actor, at=at, visibility="public"
+    )
     task_set = store_task_set(task_set_bytes(), environment=ENVIRONMENT, version=VERSION, store=store)
     parent_adapter = store.put(b"parent adapter")
     reference_blobs({parent_adapter: "adapter"}, store=store)

@@ -62,7 +62,9 @@ class Lab:
 
     def draft(self, **changes: Any) -> Plan:
         """A saved draft."""
-        study = ensure_study("scripted", title={"en": "S"}, summary={"en": "S"}, by=self.actor, at=AT)
+        study = ensure_study(
+            "scripted", title={"en": "S"}, summary={"en": "S"}, by=self.actor, at=AT, visibility="public"
+        )
         plan = document(**changes)
         return save_draft(study, plan["name"], canonical_bytes(plan).decode(), by=self.actor, at=AT)
 

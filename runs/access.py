@@ -1,0 +1,205 @@
+"""Who may do what: the one place that decides, for pages, API and commands alike.
+
+A right is held in a study: the role gives capabilities, a token's scopes narrow them. What a
+principal may not even see is answered as if it did not exist (``Http404``); what it sees and may
+not change is ``NotAllowed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from django.http import Http404, HttpRequest
+
+from runs.actions.actors import person_actor
+from runs.errors import NotAllowed
+from runs.models import (
+    Actor,
+    ApiToken,
+    Arm,
+    AuditEntry,
+    EvaluationItem,
+    Execution,
+    Group,
+    Job,
+    Membership,
+    MetricSeries,
+    Plan,
+    PlanVersion,
+    Run,
+    Study,
+    Trajectory,
+    Turn,
+    UpdateBatch,
+    User,
+)
+
+M = TypeVar("M", bound=Model)
+
+READ = "study.read"
+PLAN_WRITE, PLAN_FREEZE = "plan.write", "plan.freeze"
+RUN_CONTROL = "run.control"
+LOG_WRITE = "log.write"
+REVIEW_WRITE = "review.write"
+MEMBER_MANAGE = "member.manage"
+AUDIT_READ = "audit.read"
+
+# Role -> capabilities. docs/rights.md says the same in words; a test compares both with a table written by hand.
+ROLES: Mapping[str, frozenset[str]] = {
+    Membership.VIEWER: frozenset({READ}),
+    Membership.RESEARCHER: frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE}),
+    Membership.REVIEWER: frozenset({READ, REVIEW_WRITE, AUDIT_READ}),
+    Membership.WORKER: frozenset({READ, LOG_WRITE}),
+    Membership.ADMIN: frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE, MEMBER_MANAGE, AUDIT_READ}),
+}
+# Token scope -> capabilities that it lets through.
+SCOPES: Mapping[str, frozenset[str]] = {
+    "read": frozenset({READ, AUDIT_READ}),
+    "write": frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL}),
+    "log": frozenset({READ, LOG_WRITE}),
+    "review": frozenset({READ, REVIEW_WRITE}),
+    "admin": frozenset({READ, MEMBER_MANAGE, AUDIT_READ}),
+}
+
+# Model -> path to its study. A row without a study (a parent checkpoint, a task set) is reached through its users.
+STUDY_PATH: Mapping[type[Model], str] = {
+    Plan: "study",
+    PlanVersion: "plan__study",
+    Arm: "plan_version__plan__study",
+    Execution: "plan_version__plan__study",
+    Run: "plan_version__plan__study",
+    Group: "plan_version__plan__study",
+    Trajectory: "group__plan_version__plan__study",
+    Turn: "trajectory__group__plan_version__plan__study",
+    EvaluationItem: "plan_version__plan__study",
+    UpdateBatch: "run__plan_version__plan__study",
+    MetricSeries: "run__plan_version__plan__study",
+    AuditEntry: "study",
+}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks: a signed-in user (``token`` None), a script with that user's token, or nobody (``user`` None)."""
+
+    user: User | None
+    token: ApiToken | None = None
+
+    @property
+    def is_site_admin(self) -> bool:
+        """Administers every study. A token needs the scope admin for it."""
+        return self.user is not None and self.user.is_superuser and (self.token is None or "admin" in self.token.scopes)
+
+    def actor(self) -> Actor:
+        """The actor that records name. Raises ``NotAllowed`` for nobody: there is no anonymous mutation."""
+        if self.user is None:
+            raise NotAllowed("actor: got nobody, expected a signed-in person or a token; there is no anonymous change")
+        return person_actor(self.user)
+
+
+def principal_of(request: HttpRequest) -> Principal:
+    """The principal of a page request, or of an API request that authentication has resolved."""
+    found: Principal | None = getattr(request, "principal", None)
+    if found is not None:
+        return found
+    user = getattr(request, "user", None)
+    return Principal(user if isinstance(user, User) and user.is_active else None)
+
+
+def roles_in(principal: Principal, study: Study) -> frozenset[str]:
+    """Roles that the principal's memberships give in a study."""
+    if principal.user is None:
+        return frozenset()
+    return frozenset(Membership.objects.filter(study=study, user=principal.user).values_list("role", flat=True))
+
+
+def _through_scopes(principal: Principal, capabilities: frozenset[str]) -> frozenset[str]:
+    if principal.token is None:
+        return capabilities
+    let: frozenset[str] = frozenset().union(*(SCOPES.get(scope, frozenset()) for scope in principal.token.scopes))
+    return capabilities & let
+
+
+def capabilities(principal: Principal, study: Study) -> frozenset[str]:
+    """What the principal may do in a study. Empty: not even see it."""
+    held: frozenset[str] = frozenset().union(*(ROLES[role] for role in roles_in(principal, study)))
+    if study.visibility == Study.PUBLIC or (study.visibility == Study.INTERNAL and principal.user is not None):
+        held |= {READ}
+    if principal.user is not None and principal.user.is_superuser:
+        held |= ROLES[Membership.ADMIN]
+    return _through_scopes(principal, held)
+
+
+def can(principal: Principal, capability: str, study: Study) -> bool:
+    """Whether the principal holds the capability in the study."""
+    return capability in capabilities(principal, study)
+
+
+def require(principal: Principal, capability: str, study: Study) -> None:
+    """Raise ``Http404`` where the study is not visible, ``NotAllowed`` where the capability is missing."""
+    held = capabilities(principal, study)
+    if READ not in held:
+        raise Http404("no such study")
+    if capability not in held:
+        who = "nobody signed in" if principal.user is None else f"user {principal.user.get_username()}"
+        scopes = "" if principal.token is None else f" with a token of scope {', '.join(principal.token.scopes) or '—'}"
+        raise NotAllowed(f"{capability}: got {who}{scopes} in study {study.slug}, expected a role that includes it")
+
+
+def may_create_study(principal: Principal) -> bool:
+    """Every signed-in person may found a study, and becomes its admin; a token needs the scope write."""
+    return principal.user is not None and (principal.token is None or "write" in principal.token.scopes)
+
+
+def visible_studies(principal: Principal) -> QuerySet[Study]:
+    """Studies that the principal may read."""
+    if principal.token is not None and not _through_scopes(principal, frozenset({READ})):
+        return Study.objects.none()
+    if principal.user is None:
+        return Study.objects.filter(visibility=Study.PUBLIC)
+    if principal.user.is_superuser:
+        return Study.objects.all()
+    mine = Membership.objects.filter(user=principal.user).values("study_id")
+    return Study.objects.filter(Q(visibility__in=(Study.PUBLIC, Study.INTERNAL)) | Q(pk__in=mine))
+
+
+def visible(principal: Principal, rows: QuerySet[M], path: str | None = None) -> QuerySet[M]:
+    """Narrow rows to visible studies. ``path``: the lookup from a row to its study (``STUDY_PATH`` by default)."""
+    if principal.user is not None and principal.user.is_superuser and principal.token is None:
+        return rows
+    path = path or STUDY_PATH[rows.model]
+    # A list and no subquery: SQLite's planner would walk every row otherwise; studies are few.
+    return rows.filter(**{f"{path}__in": list(visible_studies(principal).values_list("pk", flat=True))})
+
+
+def visible_jobs(principal: Principal, rows: QuerySet[Job] | None = None) -> QuerySet[Job]:
+    """Jobs of visible studies, those outside an execution included."""
+    rows = Job.objects.all() if rows is None else rows
+    if principal.user is not None and principal.user.is_superuser and principal.token is None:
+        return rows
+    studies = list(visible_studies(principal).values_list("pk", flat=True))
+    return rows.filter(Q(execution__plan_version__plan__study__in=studies) | Q(study__in=studies))
+
+
+def get_visible(principal: Principal, rows: QuerySet[M], path: str | None = None, **lookup: Any) -> M:
+    """The one visible row that matches. Raises ``Http404`` alike where it is absent and where it is hidden."""
+    found = visible(principal, rows, path).filter(**lookup).first()
+    if found is None:
+        raise Http404(f"no {rows.model._meta.verbose_name} that you can see matches")
+    return found
+
+
+def study_of(row: Any) -> Study:
+    """The study that a row belongs to."""
+    if isinstance(row, Study):
+        return row
+    if isinstance(row, Job) and row.study is not None:
+        return row.study
+    path = "execution__plan_version__plan__study" if isinstance(row, Job) else STUDY_PATH[type(row)]
+    for name in path.split("__"):
+        row = getattr(row, name)
+    found: Study = row
+    return found
