@@ -20,6 +20,7 @@ from runs.actions import jobs
 from runs.actions.actors import service_actor
 from runs.actions.advance import advance, lock_execution
 from runs.actions.execution import fail_run, interrupt_execution
+from runs.actions.inspection import KIND
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.errors import StaleLease
@@ -70,8 +71,8 @@ def execute(job_id: int) -> None:
         _fail(job, "errored", f"{type(error).__name__}: {error}")
 
 
-def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
-    """Call the engine; heartbeats ride on its polling, and a lost lease stops it."""
+def _watched(job: Job, op: str) -> tuple[Callable[[], bool], Callable[[dict[str, Any]], None]]:
+    """(whether the lease is lost, what takes the engine's progress): heartbeats ride on both."""
     last = [time.monotonic()]
     newest: dict[str, Any] = {}
 
@@ -86,6 +87,12 @@ def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
         if lost():  # an engine that reports without a pause is never polled
             raise RunnerCancelled(f"{op}: cancelled")
 
+    return lost, progress
+
+
+def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
+    """Call the engine under the runtime that the plan binds; a lost lease stops it."""
+    lost, progress = _watched(job, op)
     body = plan_body(job.execution.plan_version)
     client = engine_client(body["plan"]["runtime"]["threads"])
     _check_runtime(client, body["bindings"], spec.policy.dtype, lost)
@@ -116,11 +123,27 @@ def _close(job: Job) -> None:
     recorder.commit_close(job)
 
 
+def _inspect(job: Job) -> None:
+    """Say what a draft would bind. The answer is small: identities, counts and hashes of blobs in the store."""
+    lost, progress = _watched(job, "describe")
+    client = engine_client(job.spec["threads"])
+    try:
+        found = client.call("describe", job.spec["describe"], on_progress=progress, should_cancel=lost)
+    except RunnerFailed as error:
+        if error.boundary is None:
+            raise
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # the draft names what cannot be loaded
+        return
+    with transaction.atomic():
+        jobs.finish(job, "succeeded", at=timezone.now(), result=found)
+
+
 _HANDLERS: dict[str, Callable[[Job], None]] = {
     "collect_shard": _collect,
     "evaluate_shard": _collect,
     "apply_update": _update,
     "close_execution": _close,
+    KIND: _inspect,
 }
 
 
@@ -132,17 +155,19 @@ def lose(job: Job, *, reason: str, expired_at: datetime | None = None) -> None:
     at, actor = timezone.now(), service_actor("worker")
     try:
         with transaction.atomic():
-            lock_execution(job.execution)
+            if job.execution is not None:
+                lock_execution(job.execution)
             if not jobs.holds(job, expired_at=expired_at):
                 return
-            append_receipt(
-                f"execution:{job.execution.uid}",
-                "attempt.lost",
-                str(job.uid),
-                {"job": job.key, "attempt": job.attempt, "owner": job.owner, "reason": reason},
-                actor=actor,
-                at=at,
-            )
+            if job.execution is not None:  # the loss of an inspection stands in the job's own log
+                append_receipt(
+                    f"execution:{job.execution.uid}",
+                    "attempt.lost",
+                    str(job.uid),
+                    {"job": job.key, "attempt": job.attempt, "owner": job.owner, "reason": reason},
+                    actor=actor,
+                    at=at,
+                )
             if jobs.give_back(job, reason=reason, at=at):
                 return
         _give_up(job, f"{reason}; {job.attempt} of {job.max_attempts} attempts lost")
@@ -168,6 +193,9 @@ def _fail(job: Job, state: str, reason: str) -> None:
     at, actor = timezone.now(), service_actor("worker")
     try:
         with transaction.atomic():
+            if job.execution is None:
+                jobs.finish(job, state, at=at, error=reason)
+                return
             execution = lock_execution(job.execution)
             jobs.finish(job, state, at=at, error=reason)
             if job.run is not None and job.kind in ("apply_update", "collect_shard"):

@@ -1,4 +1,4 @@
-"""Bundled studies: read the plan, describe it through the engine, freeze it, start it, summarise it.
+"""Bundled studies: read the plan, have a worker inspect it, freeze it, start it, summarise it.
 
 Used by ``manage.py study`` and by ``manage.py up``; the web process never loads torch.
 """
@@ -8,21 +8,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from runs.actions.actors import service_actor
 from runs.actions.closure import AGGREGATE, closure_of, endpoint_results
 from runs.actions.execution import start_execution
-from runs.actions.plans import ensure_study, freeze_plan, parse_plan_text, plan_body, save_draft
-from runs.actions.tasks import store_task_set, task_identity
+from runs.actions.inspection import OPEN, freeze_inspected, request_inspection
+from runs.actions.plans import ensure_study, plan_body, save_draft
+from runs.actions.provenance import provenance
+from runs.dispatch import send
 from runs.errors import DomainError
 from runs.models import (
     Actor,
@@ -31,19 +32,17 @@ from runs.models import (
     EvaluationItem,
     Execution,
     Group,
+    Plan,
     PlanVersion,
     Run,
     Study,
     TrajectoryCredit,
 )
-from runs.storage import blob_store, reference_blobs
-from workbench.contracts.canonical import parse_canonical, sha256_hex
-from workbench.contracts.jobs import DescribeResult, DescribeSpec
+from workbench.contracts.canonical import parse_canonical
 from workbench.contracts.spec import complete_plan
-from workbench.contracts.wire import from_wire, to_wire
-from worker.lifecycle import engine_client
 
 STUDIES = Path(__file__).resolve().parent / "studies"
+POLL_SECONDS = 0.1
 Progress = Callable[[Any], None]
 
 
@@ -66,87 +65,6 @@ def load_study(slug: str, scale: str) -> tuple[dict[str, Any], dict[str, Any]]:
     if scale not in content["scales"]:
         raise DomainError(f"scale: got {scale!r}, expected one of {', '.join(content['scales'])}")
     return content["study"], _merge(content["plan"], content["scales"][scale])
-
-
-def describe(plan: dict[str, Any], *, on_progress: Progress | None = None) -> DescribeResult:
-    """Ask the engine what the plan's model, environment and reward are; builds the warm start if need be."""
-    policy = plan["policy"]
-    spec = DescribeSpec(
-        model=policy["model"],
-        dtype=policy["dtype"],
-        adaptation=policy["adaptation"],
-        formatter=policy["formatter"],
-        environment=plan["environment"]["id"],
-        environment_config=plan["environment"]["config"],
-    )
-    client = engine_client(plan["runtime"]["threads"])
-    try:
-        return from_wire(DescribeResult, client.call("describe", to_wire(spec), on_progress=on_progress))
-    finally:
-        client.close()
-
-
-def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
-    """The identities that freezing binds. Holds no time and nothing about this machine but its runtime identity."""
-    data = blob_store().get(found.task_set_sha256)
-    splits: dict[str, list[dict[str, str]]] = {}
-    with transaction.atomic():
-        task_set = store_task_set(data, environment=found.environment, version=found.environment_version)
-        reference_blobs(
-            {found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=blob_store()
-        )
-    value = parse_canonical(data)
-    uids = dict(task_set.all_tasks().values_list("task_sha256", "uid"))
-    for item in value["tasks"] if isinstance(value, dict) else value:
-        sha = task_identity(item)
-        entry = {"uid": str(uids[sha]), "sha256": sha, "family": item["family"]}
-        splits.setdefault(item["split"], []).append(entry)
-    lock = settings.BASE_DIR / "requirements.txt"
-    return {
-        "policy": {
-            "base_model_sha256": found.base_model_sha256,
-            "tokenizer_sha256": found.tokenizer_sha256,
-            "parent_adapter_sha256": found.parent_adapter_sha256,
-            "parent_adapter_bytes": found.parent_adapter_bytes,
-            "vocabulary_sha256": found.vocabulary_sha256,
-            "parameters": found.parameters,
-            "trainable_parameters": found.trainable_parameters,
-            "formatter": found.formatter,
-        },
-        "environment": {
-            "id": found.environment,
-            "version": found.environment_version,
-            "code_sha256": found.environment_code_sha256,
-            "success_definition": found.success_definition,
-        },
-        "reward": {**plan["reward"], "code_sha256": found.reward_code_sha256},
-        "harness": found.harness_code_sha256,
-        "runtime": found.runtime,
-        "runtime_facts": found.runtime_facts,
-        "task_set": {"sha256": found.task_set_sha256, "splits": splits},
-        "dependency_lock": sha256_hex(lock.read_bytes()),
-        "warm_start": {"recipe_sha256": found.warm_start.get("recipe_sha256")},
-    }
-
-
-def provenance() -> dict[str, Any]:
-    """Repository commit and dirty difference, where there is a repository. Goes into a receipt."""
-
-    def git(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", *arguments], cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=20
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout if done.returncode == 0 else None
-
-    commit, difference = git("rev-parse", "HEAD"), git("diff", "HEAD")
-    return {
-        "commit": commit.strip() if commit else None,
-        "dirty": None if difference is None else bool(difference),
-        "difference_sha256": sha256_hex(difference.encode()) if difference else None,
-    }
 
 
 @contextlib.contextmanager
@@ -188,9 +106,27 @@ def prepare(slug: str, scale: str, *, by: Actor, on_progress: Progress | None = 
         study, plan["name"], json.dumps(document, ensure_ascii=False, indent=1), by=by, at=timezone.now()
     )
     with _preparing(slug, scale, on_progress) as note:
-        found = describe(complete_plan(parse_plan_text(draft.draft_text)), on_progress=note)
-        bindings = bindings_of(found, plan)
-    return freeze_plan(draft, bindings, by=by, at=timezone.now())  # the moment at which everything is bound
+        _inspected(draft, by, note)
+    return freeze_inspected(draft, by=by, at=timezone.now())  # the moment at which everything is bound
+
+
+def _inspected(draft: Plan, by: Actor, note: Progress) -> None:
+    """Wait until a worker has said what the draft would bind. Raises ``DomainError`` with the cause where it could not.
+
+    A worker that is lost meanwhile costs an attempt, not the study: the job goes back to the queue.
+    """
+    job = request_inspection(draft, by=by, at=timezone.now())
+    said: dict[str, Any] = {}
+    while job.state in OPEN:
+        time.sleep(POLL_SECONDS)
+        job.refresh_from_db()
+        if job.dispatched_at is None and job.state == "queued":
+            send(job.pk, job.queue)  # the broker may have come up since
+        if job.progress and job.progress != said:
+            said = job.progress
+            note(said)
+    if job.state != "succeeded":
+        raise DomainError(f"{draft.slug}: {job.error or job.state}")
 
 
 def start_study(slug: str, scale: str, *, by: Actor | None = None, on_progress: Progress | None = None) -> Execution:

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from runs.dispatch import send, send_on_commit
 from runs.errors import StaleLease
-from runs.models import Execution, Job, JobTransition, Run, RunHead
+from runs.models import Execution, Job, JobTransition, Run, RunHead, Study
 from workbench.contracts.canonical import derive_uid
 
 LEASE = timedelta(seconds=30)
@@ -39,11 +39,12 @@ def ensure_job(
     key: str,
     kind: str,
     queue: str,
-    execution: Execution,
+    execution: Execution | None,
     run: Run | None,
     spec: dict[str, Any],
     max_attempts: int,
     at: datetime,
+    study: Study | None = None,
 ) -> Job:
     """The job with this key; created and dispatched on commit when it does not exist yet."""
     job, created = Job.objects.get_or_create(
@@ -54,6 +55,7 @@ def ensure_job(
             "queue": queue,
             "execution": execution,
             "run": run,
+            "study": study,
             "spec": spec,
             "state": "queued",
             "max_attempts": max_attempts,
@@ -87,10 +89,10 @@ def heartbeat(job: Job, *, at: datetime, progress: dict[str, Any] | None = None)
     return Job.objects.filter(pk=job.pk, state="leased", attempt=job.attempt).update(**values) == 1
 
 
-def finish(job: Job, state: str, *, at: datetime, error: str = "") -> None:
+def finish(job: Job, state: str, *, at: datetime, error: str = "", result: dict[str, Any] | None = None) -> None:
     """End an attempt. Raises ``StaleLease`` unless the row is leased under this attempt."""
     changed = Job.objects.filter(pk=job.pk, state="leased", attempt=job.attempt).update(
-        state=state, finished_at=at, error=error[:4000]
+        state=state, finished_at=at, error=error[:4000], result=result
     )
     if changed != 1:
         raise StaleLease(f"job {job.key}: attempt {job.attempt} no longer holds the lease; its result is discarded")

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from runs.actions.inspection import bindings_of
 from runs.actions.plans import parse_plan_text
 from runs.actions.tasks import store_task_set, task_identity
 from runs.errors import DomainError
@@ -14,7 +15,7 @@ from tests.runs.builders import task_set_bytes
 from workbench.contracts.canonical import canonical_bytes, parse_canonical, sha256_hex
 from workbench.contracts.jobs import DescribeResult
 from workbench.contracts.spec import arm_seeds, check_pairs, complete_plan, resolve_arm
-from worker.study import STUDIES, bindings_of, bundled, load_study
+from worker.study import STUDIES, bundled, load_study
 
 SCALES = ("tiny", "small", "full")
 
