@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runs.actions.advance import policy_of
+from runs.actions.execution import bound_runtimes
 from runs.actions.plans import plan_body
 from runs.models import Checkpoint, Document, Group, Job, Run, RunHead, Turn
 from workbench.contracts import layout
@@ -39,7 +40,7 @@ def collect_spec(job: Job) -> tuple[CollectSpec, Checkpoint]:
         sampling=sampling,
         max_decisions=config["rollout"]["max_decisions"],
         advantage=None if evaluation else {"kind": objective["advantage"], "eps": objective["advantage_eps"]},
-        runtime=body[BINDINGS]["runtime"],
+        runtime=bound_runtimes(job.execution)[-1],
         groups=_groups(job, body, sha),
     )
     return spec, checkpoint
@@ -109,7 +110,7 @@ def update_spec(job: Job) -> UpdateSpec:
         optimizer_sha256=head.optimizer_sha256,
         objective=config["objective"],
         optimizer=config["optimizer"],
-        runtime=body[BINDINGS]["runtime"],
+        runtime=bound_runtimes(job.execution)[-1],
         groups=tuple(_update_group(group) for group in groups.order_by("ordinal")),
     )
 

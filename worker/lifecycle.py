@@ -95,16 +95,17 @@ def _call(job: Job, op: str, spec: Any) -> dict[str, Any]:
     lost, progress = _watched(job, op)
     body = plan_body(job.execution.plan_version)
     client = engine_client(body["plan"]["runtime"]["threads"])
-    _check_runtime(client, body["bindings"], spec.policy.dtype, lost)
+    expected = {"runtime": spec.runtime, "harness": body["bindings"]["harness"]}
+    _check_runtime(client, expected, spec.policy.dtype, lost)
     return client.call(op, to_wire(spec), on_progress=progress, should_cancel=lost)
 
 
-def _check_runtime(client: RunnerClient, bindings: dict[str, Any], dtype: str, lost: Callable[[], bool]) -> None:
-    """Refuse to go on under another runtime or other engine code than the plan binds."""
+def _check_runtime(client: RunnerClient, bound: dict[str, str], dtype: str, lost: Callable[[], bool]) -> None:
+    """Refuse to go on under another runtime or other engine code than the plan (or its recovery plan) binds."""
     found = client.call("runtime", {"dtype": dtype}, should_cancel=lost)  # loads torch: may take long
     for name in ("runtime", "harness"):
-        if found[name] != bindings[name]:
-            raise RuntimeMismatch(f"{name}: got {found[name][:12]}, expected {bindings[name][:12]} as the plan binds")
+        if found[name] != bound[name]:
+            raise RuntimeMismatch(f"{name}: got {found[name]}, expected {bound[name]} as the plan binds")
 
 
 def _collect(job: Job) -> None:

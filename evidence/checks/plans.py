@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from evidence.report import StepLog
+from runs.actions.execution import bound_runtimes
 from runs.actions.tasks import task_identity, task_items, task_uid
-from runs.models import Arm, FailureSchedule, Group, PlanVersion, Receipt, Task, TaskSet
+from runs.models import Arm, Execution, FailureSchedule, Group, PlanVersion, Receipt, Task, TaskSet
 from workbench.blobs import BlobError, BlobStore
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
 from workbench.contracts.spec import freeze_body
@@ -24,6 +25,7 @@ def check_plans(log: StepLog, store: BlobStore) -> None:
             log.compare("runs_planversion", version.uid, expected, version)
             _version(log, version, parse_canonical(data))
             _order(log, version)
+            _runtimes(log, version)
     for task_set in TaskSet.objects.iterator(chunk_size=50):
         log.count()
         with log.reading("runs_taskset", task_set.uid, "blob_sha256"):
@@ -77,6 +79,17 @@ def _order(log: StepLog, version: PlanVersion) -> None:
     for name, at in (("created_at", version.created_at), ("receipt", receipt.at if receipt else None)):
         if at is not None and first is not None and at > first:
             log.problem("runs_planversion", version.uid, name, expected=f"before {first}", got=at)
+
+
+def _runtimes(log: StepLog, version: PlanVersion) -> None:
+    """Everything collected names a runtime that the plan or a recorded recovery plan binds."""
+    execution = Execution.objects.filter(plan_version=version).first()
+    if execution is None:
+        return
+    bound = bound_runtimes(execution)
+    for found in set(Group.objects.filter(plan_version=version).values_list("identities__runtime", flat=True)):
+        if found not in bound:
+            log.problem("runs_planversion", version.uid, "runtime", expected=" or ".join(bound), got=found)
 
 
 def _task_set(log: StepLog, task_set: TaskSet, store: BlobStore) -> None:

@@ -12,8 +12,12 @@ from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_execution, move_run
 from runs.errors import DomainError, StaleTransition
-from runs.models import Actor, Arm, Checkpoint, Execution, PlanVersion, Run, RunHead
+from runs.models import Actor, Arm, Checkpoint, Execution, PlanVersion, Receipt, Run, RunHead
 from workbench.contracts import layout
+from workbench.contracts.canonical import parse_canonical
+
+RECOVERY = "execution.recovery_plan"
+OPEN_RUNS = ("pending", "running", "paused", "interrupted")
 
 
 def start_execution(version: PlanVersion, *, by: Actor, at: datetime, provenance: dict[str, Any]) -> Execution:
@@ -105,20 +109,56 @@ def interrupt_execution(execution: Execution, *, reason: str, by: Actor, at: dat
         )
 
 
+def bound_runtimes(execution: Execution) -> list[str]:
+    """Runtime identities under which the execution may be computed, the oldest first; jobs must meet the last one.
+
+    The first is the plan's; each recorded recovery plan adds its own.
+    """
+    plans = Receipt.objects.filter(stream=f"execution:{execution.uid}", kind=RECOVERY).order_by("seq")
+    later = [parse_canonical(bytes(receipt.bytes))["body"]["runtime"] for receipt in plans]
+    return [plan_body(execution.plan_version)["bindings"]["runtime"], *later]
+
+
+def recovery_template(execution: Execution) -> dict[str, Any]:
+    """A recovery plan to fill in: the checkpoints that the open runs stand at, and the runtime that was bound last."""
+    heads = RunHead.objects.filter(run__execution=execution, state__in=OPEN_RUNS).select_related("run", "checkpoint")
+    return {
+        "checkpoint": {head.run.name: head.checkpoint.sha256 for head in heads.order_by("run__name")},
+        "runtime": bound_runtimes(execution)[-1],
+        "termination_evidence": "",
+    }
+
+
+def _check_recovery(execution: Execution, plan: dict[str, Any]) -> None:
+    missing = [name for name in ("checkpoint", "runtime", "termination_evidence") if not plan.get(name)]
+    expected = recovery_template(execution)["checkpoint"]
+    if not expected and missing == ["checkpoint"]:
+        missing = []  # every run has ended; what is left is to close
+    if missing:
+        raise DomainError(f"recovery_plan: got nothing for {', '.join(missing)}, expected a value for each")
+    for name in ("runtime", "termination_evidence"):
+        if not isinstance(plan[name], str):
+            raise DomainError(f"recovery_plan.{name}: got {type(plan[name]).__name__}, expected text")
+    given = plan.get("checkpoint")
+    if given != expected:
+        raise DomainError(
+            f"recovery_plan.checkpoint: got {given!r}, expected that of each run that has not ended: {expected!r}"
+        )
+
+
 def recover_execution(execution: Execution, *, recovery_plan: dict[str, Any], by: Actor, at: datetime) -> None:
     """Go on after an interruption under a recorded recovery plan.
 
-    The plan must name the checkpoint, the runtime and the evidence of termination that it binds.
+    The plan binds the checkpoint of each open run, the runtime under which it goes on (the plan's own,
+    or another one, which its captures then name) and the evidence of termination. Other engine code
+    cannot be bound: results of two codes never stand in one execution.
     """
-    missing = [name for name in ("checkpoint", "runtime", "termination_evidence") if not recovery_plan.get(name)]
-    if missing:
-        raise DomainError(f"recovery_plan: got nothing for {', '.join(missing)}, expected a value for each")
     with transaction.atomic():
         if lock_execution(execution).state != "interrupted":
             raise StaleTransition(f"execution {execution.uid}: it is not interrupted, there is nothing to recover")
-        append_receipt(
-            f"execution:{execution.uid}", "execution.recovery_plan", str(execution.uid), recovery_plan, actor=by, at=at
-        )
+        _check_recovery(execution, recovery_plan)
+        append_receipt(f"execution:{execution.uid}", RECOVERY, str(execution.uid), recovery_plan, actor=by, at=at)
+        RunHead.objects.filter(run__execution=execution, state__in=OPEN_RUNS).update(runtime=recovery_plan["runtime"])
         move_execution(execution, "running", reason="recovery plan recorded", actor=by, at=at)
         advance(execution, actor=by, at=at)
 

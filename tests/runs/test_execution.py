@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from runs.actions.execution import fail_run, interrupt_execution, recover_execution, start_execution
+from runs.actions.execution import (
+    fail_run,
+    interrupt_execution,
+    recover_execution,
+    recovery_template,
+    start_execution,
+)
 from runs.errors import DomainError, StaleTransition
 from runs.models import Checkpoint, Execution, Group, Job, Receipt, Run, RunHead
 from tests.runs.scripted import AT, Lab, head_of, run_of
@@ -14,7 +20,13 @@ from tests.runs.test_advance import ALONE, QUICK, told
 from workbench.contracts import layout
 
 pytestmark = pytest.mark.django_db
-RECOVERY = {"checkpoint": "abc", "runtime": "runtime-test", "termination_evidence": "exit code 137, out of memory"}
+EVIDENCE = "exit code 137, out of memory"
+FIELDS = ("checkpoint", "runtime", "termination_evidence")
+
+
+def recovery(execution: Execution) -> dict[str, Any]:
+    """What a person would record: the template with the evidence filled in."""
+    return {**recovery_template(execution), "termination_evidence": EVIDENCE}
 
 
 def test_a_start_makes_every_run_from_one_parent_and_happens_once(lab: Lab) -> None:
@@ -37,22 +49,36 @@ def test_an_interrupted_execution_does_nothing_until_a_plan_is_recorded(lab: Lab
     execution = lab.start(**ALONE)
     interrupt_execution(execution, reason="runtime: got b, expected a", by=lab.actor, at=AT)
     assert lab.drive(execution) == [] and execution.state == "interrupted"
-    recover_execution(execution, recovery_plan=RECOVERY, by=lab.actor, at=AT)
-    assert told("execution.recovery_plan") == [RECOVERY]
+    plan = recovery(execution)
+    parent = Checkpoint.objects.get(kind="parent").sha256
+    assert plan == {"checkpoint": {"V-s1": parent}, "runtime": "runtime-test", "termination_evidence": EVIDENCE}
+    recover_execution(execution, recovery_plan=plan, by=lab.actor, at=AT)
+    assert told("execution.recovery_plan") == [plan]
     lab.drive(execution)
     assert execution.state == "closed" and head_of(execution, "V").state == "completed"
 
 
-@pytest.mark.parametrize("missing", sorted(RECOVERY))
+@pytest.mark.parametrize("missing", FIELDS)
 @pytest.mark.parametrize("value", ["", None, ...])
 def test_a_recovery_plan_needs_its_three_fields(lab: Lab, missing: str, value: Any) -> None:
     execution = lab.start(**ALONE)
     interrupt_execution(execution, reason="lost", by=lab.actor, at=AT)
-    plan = {**RECOVERY, missing: value}
+    plan = {**recovery(execution), missing: value}
     if value is ...:
         del plan[missing]
     with pytest.raises(DomainError, match=f"got nothing for {missing}"):
         recover_execution(execution, recovery_plan=plan, by=lab.actor, at=AT)
+    assert Execution.objects.get().state == "interrupted" and not told("execution.recovery_plan")
+
+
+@pytest.mark.parametrize("wrong", [{}, {"V-s1": "0" * 64}, {"V-s2": "x"}, "abc", ["abc"]])
+def test_a_recovery_plan_binds_the_checkpoints_that_stand(lab: Lab, wrong: Any) -> None:
+    execution = lab.start(**ALONE)
+    interrupt_execution(execution, reason="lost", by=lab.actor, at=AT)
+    with pytest.raises(DomainError, match="checkpoint"):
+        recover_execution(execution, recovery_plan={**recovery(execution), "checkpoint": wrong}, by=lab.actor, at=AT)
+    with pytest.raises(DomainError, match="runtime: got int, expected text"):
+        recover_execution(execution, recovery_plan={**recovery(execution), "runtime": 3}, by=lab.actor, at=AT)
     assert Execution.objects.get().state == "interrupted" and not told("execution.recovery_plan")
 
 
@@ -62,7 +88,7 @@ def test_only_an_interrupted_execution_is_recovered(lab: Lab, state: str) -> Non
     Execution.objects.update(state=state)
     execution.refresh_from_db()
     with pytest.raises(StaleTransition, match="not interrupted"):
-        recover_execution(execution, recovery_plan=RECOVERY, by=lab.actor, at=AT)
+        recover_execution(execution, recovery_plan=recovery(execution), by=lab.actor, at=AT)
     assert not told("execution.recovery_plan")
 
 

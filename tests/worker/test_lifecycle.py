@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
+from evidence.checks.plans import check_plans
+from evidence.report import StepLog, VerifyReport
 from runs.actions import jobs
-from runs.actions.execution import recover_execution
+from runs.actions.execution import recover_execution, recovery_template
 from runs.models import (
     BlobRef,
     ConsumedGroup,
@@ -230,10 +233,37 @@ def test_another_runtime_interrupts_without_costing_an_attempt(lab: Lab) -> None
     job = Job.objects.get(key=keys[0])
     assert (job.state, job.attempt, job.max_attempts) == ("queued", 1, 4) and not told("attempt.lost")
     lab.script.runtime = "runtime-test"
-    plan = {"checkpoint": "a", "runtime": "runtime-test", "termination_evidence": "the old host is back"}
+    plan = {**recovery_template(execution), "termination_evidence": "the old host is back"}
     recover_execution(execution, recovery_plan=plan, by=lab.actor, at=timezone.now())
     lab.drive(execution)
     assert execution.state == "closed"
+
+
+@pytest_db
+def test_a_moved_execution_goes_on_under_the_runtime_that_its_recovery_plan_binds(lab: Lab) -> None:
+    execution = lab.start(**ALONE)
+    assert [lab.step(execution) for _ in range(2)][-1]
+    lab.script.runtime = "another"
+    lab.drive(execution)
+    plan = {**recovery_template(execution), "runtime": "another", "termination_evidence": "host lost, power cut"}
+    recover_execution(execution, recovery_plan=plan, by=lab.actor, at=timezone.now())
+    lab.drive(execution)
+    assert execution.state == "closed" and head_of(execution, "V").runtime == "another"
+    named = Group.objects.order_by("pk").values_list("identities__runtime", flat=True)
+    assert set(named) == {"runtime-test", "another"} and named[0] == "runtime-test"
+    report = VerifyReport({2: "plans"})
+    check_plans(StepLog(report, 2), blob_store())
+    assert not report.problems
+
+
+@pytest_db
+def test_a_runtime_that_nothing_binds_is_found(lab: Lab) -> None:
+    execution = lab.start(**ALONE)
+    lab.drive(execution)
+    with patch("evidence.checks.plans.bound_runtimes", lambda _: ["another"]):
+        report = VerifyReport({2: "plans"})
+        check_plans(StepLog(report, 2), blob_store())
+    assert [problem.column for problem in report.problems] == ["runtime"]
 
 
 @pytest_db
@@ -265,7 +295,7 @@ def test_a_close_that_breaks_interrupts_and_can_be_recovered(lab: Lab, monkeypat
         patch.setattr("worker.recorder.close_execution", lambda *a, **k: 1 / 0)
         lab.drive(execution)
     assert (execution.state, execution.phase) == ("interrupted", "close") and "ZeroDivisionError" in execution.reason
-    plan = {"checkpoint": "a", "runtime": "runtime-test", "termination_evidence": "a bug, mended"}
+    plan = {**recovery_template(execution), "termination_evidence": "a bug, mended"}
     recover_execution(execution, recovery_plan=plan, by=lab.actor, at=timezone.now())
     assert lab.drive(execution) == [f"{execution.uid}:close:1"] and execution.state == "closed"
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from runs.actions.actors import service_actor
 from runs.actions.advance import progress_of
-from runs.actions.execution import recover_execution
+from runs.actions.execution import recover_execution, recovery_template
 from runs.actions.runs_control import cancel_execution, pause_execution, resume_execution
 from runs.errors import DomainError
 from runs.models import Execution
@@ -54,8 +54,10 @@ class Command(BaseCommand):
             action.add_argument("--scale", default="small", choices=SCALES)
             action.add_argument("--json", action="store_true", help="print one JSON object on the last line")
             if name == "recover":
-                action.add_argument(
-                    "--plan", required=True, help="JSON file with checkpoint, runtime and termination_evidence"
+                given = action.add_mutually_exclusive_group(required=True)
+                given.add_argument("--plan", help="JSON file with checkpoint, runtime and termination_evidence")
+                given.add_argument(
+                    "--template", action="store_true", help="print such a file to fill in, change nothing"
                 )
             action.add_argument(
                 "--timeout", type=float, default=0, help="give up waiting after so many seconds (0: never)"
@@ -95,6 +97,9 @@ class Command(BaseCommand):
         if execution is None:
             raise CommandError(f"{document['name']}: got no execution, expected one that was started")
         by = service_actor("command line")
+        if options.get("template"):
+            self.stdout.write(json.dumps(recovery_template(execution)))
+            return
         if options["action"] == "recover":
             recover_execution(execution, recovery_plan=_recovery_plan(options["plan"]), by=by, at=timezone.now())
         else:
