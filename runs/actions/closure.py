@@ -20,7 +20,6 @@ from runs.actions.receipts import anchor_heads, append_receipt
 from runs.actions.transitions import move_execution
 from runs.models import (
     Actor,
-    Checkpoint,
     Document,
     EvaluationItem,
     Execution,
@@ -263,10 +262,3 @@ def close_execution(execution: Execution, *, actor: Actor, at: datetime) -> Docu
 def closure_of(execution: Execution) -> Document | None:
     """The stored closure manifest, if the execution is closed."""
     return Document.objects.filter(kind=CLOSURE, subject_uid=execution.uid).first()
-
-
-def evaluated_checkpoints(execution: Execution) -> list[Checkpoint]:
-    """Checkpoints with at least one evaluation item."""
-    return list(
-        Checkpoint.objects.filter(evaluation_items__plan_version=execution.plan_version).distinct().order_by("pk")
-    )

@@ -10,6 +10,7 @@ import io
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,87 +69,86 @@ def _no_reward(completions: list[Any], **_: Any) -> list[float | None]:
     return [None] * len(completions)
 
 
+@dataclass(frozen=True)
+class TrlSetting:
+    """What their trainer is built from: our base model, adapter, objective and optimizer, and one prepared batch."""
+
+    model_folder: Path
+    adaptation: dict[str, Any]
+    adapter: bytes
+    tokenizer: Any
+    objective: dict[str, Any]
+    optimizer: dict[str, Any]
+    inputs: dict[str, Tensor]
+    group_size: int
+    output: Path
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of their configuration."""
+        objective, optimizer = self.objective, self.optimizer
+        return {
+            "output_dir": str(self.output),
+            "use_cpu": True,
+            "bf16": False,
+            "gradient_checkpointing": False,
+            "per_device_train_batch_size": len(self.inputs["advantages"]),
+            "gradient_accumulation_steps": 1,
+            "num_generations": self.group_size,
+            "num_iterations": 1,
+            "beta": 0.0,
+            "loss_type": LOSS_TYPES[objective["aggregation"]],
+            "epsilon": objective["clip_low"],
+            "epsilon_high": objective["clip_high"],
+            "max_completion_length": objective.get("fixed_length") or self.inputs["completion_ids"].shape[1],
+            "learning_rate": optimizer["learning_rate"],
+            "adam_beta1": optimizer["beta1"],
+            "adam_beta2": optimizer["beta2"],
+            "adam_epsilon": optimizer["eps"],
+            "weight_decay": optimizer["weight_decay"],
+            "max_grad_norm": optimizer["grad_clip"],
+            "lr_scheduler_type": "constant",
+            "max_steps": 1,
+            "report_to": [],
+            "disable_tqdm": True,
+            "save_strategy": "no",
+        }
+
+
 class TrlStep:
     """A ``GRPOTrainer`` that trains on one prepared batch. Generation never runs."""
 
-    def __init__(
-        self,
-        model_folder: Path,
-        adaptation: dict[str, Any],
-        adapter: bytes,
-        tokenizer: Any,
-        objective: dict[str, Any],
-        optimizer: dict[str, Any],
-        inputs: dict[str, Tensor],
-        group_size: int,
-        output: Path,
-    ):
+    def __init__(self, setting: TrlSetting):
         require_trl()
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            self._build(model_folder, adaptation, adapter, tokenizer, objective, optimizer, inputs, group_size, output)
+            self._build(setting)
 
-    def _build(
-        self,
-        model_folder: Path,
-        adaptation: dict[str, Any],
-        adapter: bytes,
-        tokenizer: Any,
-        objective: dict[str, Any],
-        optimizer: dict[str, Any],
-        inputs: dict[str, Tensor],
-        group_size: int,
-        output: Path,
-    ) -> None:
+    def _build(self, setting: TrlSetting) -> None:
         from datasets import Dataset, disable_progress_bars
         from transformers import AutoModelForCausalLM
         from trl import GRPOConfig, GRPOTrainer
 
         disable_progress_bars()
-        rows = len(inputs["advantages"])
-        base = AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32, attn_implementation="sdpa")
-        model, self.trainable = adapt(base, adaptation)
-        load_adapter(self.trainable, adapter)
+        rows, tokenizer = len(setting.inputs["advantages"]), setting.tokenizer
+        base = AutoModelForCausalLM.from_pretrained(
+            setting.model_folder, dtype=torch.float32, attn_implementation="sdpa"
+        )
+        model, self.trainable = adapt(base, setting.adaptation)
+        load_adapter(self.trainable, setting.adapter)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.convert_ids_to_tokens(0)
         if tokenizer.eos_token is None:
             tokenizer.eos_token = tokenizer.pad_token
-        settings = GRPOConfig(
-            output_dir=str(output),
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
-            per_device_train_batch_size=rows,
-            gradient_accumulation_steps=1,
-            num_generations=group_size,
-            num_iterations=1,
-            beta=0.0,
-            loss_type=LOSS_TYPES[objective["aggregation"]],
-            epsilon=objective["clip_low"],
-            epsilon_high=objective["clip_high"],
-            max_completion_length=objective.get("fixed_length") or inputs["completion_ids"].shape[1],
-            learning_rate=optimizer["learning_rate"],
-            adam_beta1=optimizer["beta1"],
-            adam_beta2=optimizer["beta2"],
-            adam_epsilon=optimizer["eps"],
-            weight_decay=optimizer["weight_decay"],
-            max_grad_norm=optimizer["grad_clip"],
-            lr_scheduler_type="constant",
-            max_steps=1,
-            report_to=[],
-            disable_tqdm=True,
-            save_strategy="no",
-        )
         self.trainer = GRPOTrainer(
             model=model,
             reward_funcs=_no_reward,
-            args=settings,
+            args=GRPOConfig(**setting.arguments()),
             train_dataset=Dataset.from_dict({"prompt": ["-"] * rows}),
             processing_class=tokenizer,
         )
-        self.grad_clip = optimizer["grad_clip"]
+        self.grad_clip = setting.optimizer["grad_clip"]
         self.trainer.current_gradient_accumulation_steps = 1
-        setattr(self.trainer, "_prepare_inputs", lambda _: dict(inputs))  # noqa: B010 - an instance attribute over a method
+        setattr(self.trainer, "_prepare_inputs", lambda _: dict(setting.inputs))  # noqa: B010 - an instance attribute over a method
         self.trainer.create_optimizer()
         self.model, self.optimizer = self.trainer.accelerator.prepare(self.trainer.model, self.trainer.optimizer)
 

@@ -22,7 +22,7 @@ from worker.engine.policy import find_base
 from worker.engine.steps import build_minibatches, old_logprobs, run_steps
 
 from .measure import Report, cpu_ratio, interleave, summary
-from .trl_step import TrlStep, trl_inputs
+from .trl_step import TrlSetting, TrlStep, trl_inputs
 from .world import BenchWorld
 
 SGEMM_SIZE, SGEMM_CALLS = 1024, 8
@@ -153,15 +153,17 @@ def against_trl(world: BenchWorld, folder: Path, report: Report) -> dict[str, An
     inputs = trl_inputs(batch.trajectories, pad_id=0)
     files = find_base(world.plan["policy"]["model"], world.cache_dir, expected=world.described.base_model_sha256)
     theirs = TrlStep(
-        files.path,
-        world.plan["policy"]["adaptation"],
-        world.store.get(world.adapter),
-        policy.tokenizer,
-        spec.objective,
-        spec.optimizer,
-        inputs,
-        sizes.group_size,
-        folder / "trl",
+        TrlSetting(
+            files.path,
+            world.plan["policy"]["adaptation"],
+            world.store.get(world.adapter),
+            policy.tokenizer,
+            spec.objective,
+            spec.optimizer,
+            inputs,
+            sizes.group_size,
+            folder / "trl",
+        )
     )
     ours = OptimizerStep(world, batch)
     loss, gradient, size = agreement(ours, theirs, inputs)
