@@ -1,0 +1,1 @@
+"""What the plan editor, the freeze page and the catalogue show."""

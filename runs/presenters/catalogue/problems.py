@@ -1,0 +1,91 @@
+"""Problems of a draft, each beside its field and beside its line of the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from runs.presenters.catalogue.planform import FormList, FormSection, anchor, walk
+from runs.presenters.catalogue.yamltext import Path, dotted_of, lines_of, path_of
+from workbench.contracts.errors import Problem
+
+_ENDPOINT = re.compile(r"endpoints\.(.+)\.([a-z]+(?:\.kind|\.arms)?)")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One problem; ``line`` from 1, ``anchor`` the input that it stands beside, empty where there is none."""
+
+    field: str
+    got: str
+    expected: str
+    line: int
+    anchor: str
+
+
+def _spots(problem: Problem, document: dict[str, Any] | None) -> Iterable[Path]:
+    """Where a problem may stand, the likeliest place first."""
+    named = problem.field
+    endpoint = _ENDPOINT.fullmatch(named)
+    rows = (document or {}).get("endpoints")
+    if endpoint and isinstance(rows, list):
+        for i, row in enumerate(rows):
+            if isinstance(row, dict) and str(row.get("id", "?")) == endpoint.group(1):
+                yield ("endpoints", i, *path_of(endpoint.group(2)))
+    head, separator, rest = named.partition(": ")
+    if separator and head.startswith("arms"):
+        yield (*path_of(head), "overrides", *path_of(rest))
+        yield path_of(rest)
+    if separator and head.startswith("strict_pairs"):
+        yield (*path_of(head), *(() if head.endswith("treatment") else ("treatment",)))
+    yield path_of(head)
+
+
+def _stands(document: Any, path: Path) -> bool:
+    for step in path:
+        if isinstance(document, dict) and isinstance(step, str) and step in document:
+            document = document[step]
+        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
+            document = document[step]
+        else:
+            return False
+    return True
+
+
+def place(
+    problems: list[Problem],
+    *,
+    root: yaml.Node | None,
+    document: dict[str, Any] | None,
+    sections: list[FormSection],
+    line: int | None = None,
+) -> list[Placed]:
+    """Give each problem its line and hang it on the field of ``sections`` that it is about.
+
+    ``line``: where the text itself is at fault.
+    """
+    fields = {part.path: part for part in walk(sections)}
+    by_section = {section.key: section for section in sections}
+    found = []
+    for problem in problems:
+        if document is None:
+            found.append(Placed(problem.field, problem.got, problem.expected, line or 1, ""))
+            continue
+        spots = list(_spots(problem, document))
+        spot = next((item for item in spots if _stands(document, item)), spots[-1])
+        holder, path = None, spot
+        while holder is None and path:
+            holder = fields.get(dotted_of(path))
+            path = path[:-1]
+        place_of = holder or by_section.get(str(spot[0]) if spot else "") or sections[0]
+        placed = Placed(
+            problem.field, problem.got, problem.expected, lines_of(root, spot),
+            place_of.anchor if not isinstance(holder, FormList) else anchor(holder.path),
+        )  # fmt: skip
+        place_of.problems.append(placed)
+        found.append(placed)
+    return sorted(found, key=lambda item: item.line)

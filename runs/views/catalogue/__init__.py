@@ -1,0 +1,1 @@
+"""Views of the plan editor, the freeze page and the catalogue."""
