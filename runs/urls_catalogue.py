@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import path
 
-from runs.views.catalogue import editor, freeze
+from runs.views.catalogue import editor, freeze, registry, tasks
 
 _PLAN = "studies/<slug:study>/plans/<slug:plan>"
 
@@ -20,4 +20,9 @@ urlpatterns: list[Any] = [
     path(f"{_PLAN}/freeze/now/", freeze.do_freeze, name="plan_do_freeze"),
     path(f"{_PLAN}/start/", freeze.start, name="plan_start"),
     path(f"{_PLAN}/supersede/", freeze.supersede, name="plan_supersede"),
+    path("task-sets/", tasks.task_sets, name="task_sets"),
+    path("task-sets/<str:sha256>/", tasks.task_set, name="task_set"),
+    path("tasks/<uuid:uid>/", tasks.task, name="task"),
+    path("environments/", registry.environments, name="environments"),
+    path("models/", registry.models, name="models"),
 ]

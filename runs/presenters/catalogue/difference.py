@@ -11,7 +11,7 @@ from runs.models import Plan, PlanVersion
 from runs.presenters.catalogue.yamltext import MISSING, dump_plan
 from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.errors import CanonicalError, PlanInvalid
-from workbench.contracts.spec import complete_plan
+from workbench.contracts.plan_schema import validate_fields
 
 MAX_LINES = 4000
 _NAMES = {"arms": "key", "endpoints": "id", "splits": "split"}
@@ -19,7 +19,7 @@ _NAMES = {"arms": "key", "endpoints": "id", "splits": "split"}
 
 @dataclass(frozen=True)
 class Side:
-    """One plan of a comparison. ``document`` is None where its text cannot be read; ``whole``: defaults are in."""
+    """One plan of a comparison, defaults filled in. ``document`` None: unreadable; ``whole``: each field is sound."""
 
     label: str
     text: str
@@ -56,10 +56,9 @@ def draft_side(plan: Plan, text: str | None = None) -> Side:
         document = parse_plan_text(text)
     except PlanInvalid:
         return Side(label, text, None, False, False)
-    try:
-        return Side(label, text, complete_plan(document), True, False)
-    except PlanInvalid:
-        return Side(label, text, document, False, False)
+    complete, problems = validate_fields(document)
+    known = {key: value for key, value in document.items() if key not in complete}
+    return Side(label, text, {**complete, **known}, not problems, False)
 
 
 def version_side(version: PlanVersion) -> Side:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -15,6 +16,7 @@ from workbench.contracts.canonical import canonical_bytes, digest, sha256_hex
 from workbench.contracts.spec import compare_arms
 
 POWER = 0.8
+_HASH = re.compile(r"[0-9a-f]{64}")
 _SHARES = frozenset(
     {"success", "finish", "policy_failure", "premature_finish_all", "budget_exhausted", "repeat_any", "fatal"}
     | {"continued_after_fatal_all", "exposed", "recovery_all"}
@@ -95,7 +97,11 @@ def identities(body: dict[str, Any]) -> list[Identity]:
         (_("vocabulary"), policy.get("vocabulary_sha256"), ""),
         (_("formatter"), None, policy.get("formatter") or bound.get("formatter") or parts["policy"]["formatter"]),
         (_("warm start"), warm.get("recipe_sha256"), ""),
-        (_("environment"), environment.get("code_sha256"), f"{parts['environment']['id']} {environment.get('version', '')}"),
+        (
+            _("environment"),
+            environment.get("code_sha256"),
+            f"{parts['environment']['id']} {environment.get('version', '')}",
+        ),
         (_("success"), None, environment.get("success_definition") or ""),
         (_("reward"), reward.get("code_sha256"), f"{parts['reward']['id']} {parts['reward']['version']}"),
         (_("harness"), bound.get("harness"), ""),
@@ -104,7 +110,12 @@ def identities(body: dict[str, Any]) -> list[Identity]:
         (_("dependencies"), bound.get("dependency_lock"), ""),
         (_("failure schedule"), digest(body["failure_schedule"]), ""),
     ]
-    return [Identity(name, sha, str(text).strip()) for name, sha, text in rows if sha or str(text).strip()]
+    return [_identity(name, sha, str(text).strip()) for name, sha, text in rows if sha or str(text).strip()]
+
+
+def _identity(name: Any, sha256: str | None, text: str) -> Identity:
+    """A word that is itself a hash is shown as one."""
+    return Identity(name, text, "") if sha256 is None and _HASH.fullmatch(text) else Identity(name, sha256, text)
 
 
 def pair_views(plan: dict[str, Any]) -> list[PairView]:

@@ -193,7 +193,17 @@ def _one_field(path: str, spec: Any, value: Any) -> FormField:
     if kind == "select" and text and text not in choices:
         choices = (*choices, text)  # what was typed stays, wrong or not
     return FormField(
-        path, kind, label, help_text, unit, text, default, spec.default is REQUIRED, choices, _expects(spec), suggestions
+        path,
+        kind,
+        label,
+        help_text,
+        unit,
+        text,
+        default,
+        spec.default is REQUIRED,
+        choices,
+        _expects(spec),
+        suggestions,
     )
 
 
@@ -216,7 +226,16 @@ def _optional(path: str, spec: Optional, value: Any) -> FormItem:
     label, help_text, _unit = FIELDS.get(_key(path), (path, "", ""))
     present = value is not MISSING and value is not None
     switch = FormField(
-        path, "switch", label, help_text, "", "yes" if present else "no", "no", False, ("no", "yes"), _("an object or null")
+        path,
+        "switch",
+        label,
+        help_text,
+        "",
+        "yes" if present else "no",
+        "no",
+        False,
+        ("no", "yes"),
+        _("an object or null"),
     )
     return FormItem(path, "", [switch, *(_parts(spec.item, value, path) if present else [])])
 

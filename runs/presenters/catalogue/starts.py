@@ -93,7 +93,10 @@ def starts(principal: Principal) -> list[Start]:
         }  # fmt: skip
         found.append(Start(f"bundled:{key}", f"{slug}, {scale}", note))
     rows = visible(principal, Plan.objects.select_related("study")).order_by("study__slug", "slug")
-    found += [Start(f"plan:{p.study.slug}/{p.slug}", f"{p.study.slug} / {p.slug}", _("a copy of this plan")) for p in rows[:200]]
+    found += [
+        Start(f"plan:{p.study.slug}/{p.slug}", f"{p.study.slug} / {p.slug}", _("a copy of this plan"))
+        for p in rows[:200]
+    ]
     return found
 
 

@@ -84,9 +84,7 @@ def open_text(plan: Plan, text: str) -> Editor:
 def _shown(checked: Checked, text: str, base: str, form: dict[str, Any], notes: list[str] | None = None) -> Editor:
     sections = build_form(form)
     root = tree(text) if checked.document is not None else None
-    placed = place(
-        checked.problems, root=root, document=checked.document, sections=sections, line=checked.line
-    )
+    placed = place(checked.problems, root=root, document=checked.document, sections=sections, line=checked.line)
     return Editor(text, base, sections, placed, checked, notes or [])
 
 
@@ -106,7 +104,9 @@ def edited(plan: Plan, posted: Mapping[str, str]) -> Editor:
     checked = check_draft(plan.study.slug, plan.slug, text)
     current = checked.document if checked.document is not None else {} if not text.strip() else None
     if current is None:
-        notes = [_("The text cannot be read, so the form and the text wait for each other; both stay as you typed them.")]
+        notes = [
+            _("The text cannot be read, so the form and the text wait for each other; both stay as you typed them.")
+        ]
         return _shown(checked, text, base, form, notes)
     text, document, notes = _together(text, current, before, form, posted.get("do", ""))
     return _shown(check_draft(plan.study.slug, plan.slug, text), text, text, document, notes)
