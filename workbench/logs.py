@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 from pathlib import Path
 from typing import IO
@@ -13,6 +14,21 @@ WORKER_COLOURS = (32, 92, 93, 94, 95, 96)
 PREFIX_WIDTH = 9
 LOG_FILE_BYTES = 8 * 1024 * 1024
 
+# What must not stand in a log: API tokens (their prefix names them), passwords, session and CSRF values, and the
+# password of an address such as redis://user:password@host.
+_TOKEN = re.compile(r"wb_([A-Za-z0-9]{8})_[A-Za-z0-9]+")
+_NAMED = re.compile(
+    r"(?i)((?:password\d?|passwd|secret(?:_key)?|csrfmiddlewaretoken|csrftoken|sessionid|authorization)"
+    r"[\"']?\s*[=:]\s*(?:bearer\s+|token\s+|basic\s+)?[\"']?)[^\s\"'&,;})\]]+"
+)
+_ADDRESS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@")
+
+
+def redact(text: str) -> str:
+    """The text with every secret that has a known form replaced by ``***``; a token keeps its prefix."""
+    text = _TOKEN.sub(r"wb_\1_***", text)
+    return _ADDRESS.sub(r"\1***@", _NAMED.sub(r"\1***", text))
+
 
 class LineFormatter(logging.Formatter):
     """``2026-01-31T12:00:00Z INFO runs.jobs message``, in UTC."""
@@ -21,6 +37,10 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%SZ")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, its traceback included, without secrets."""
+        return redact(super().format(record))
 
 
 def prefix(name: str, *, colour: bool) -> str:
