@@ -21,16 +21,28 @@ from workbench.contracts.records import FINISH, VALID, GroupRecord, TrajectoryRe
 from workbench.contracts.wire import to_wire
 from worker.engine.outcomes import eligibility, injection_records, outcome_facts
 from worker.environments.base import Environment, FinishAction, Session, Task, ToolAction
-from worker.environments.registry import environment_code_sha256, get_environment
+from worker.environments.registry import (
+    RewardRules,
+    environment_code_sha256,
+    get_environment,
+    reward_code_sha256,
+    reward_rules,
+)
 
 Difference = tuple[str, str, Any, Any]  # subject uid, what, expected, got
 
 
 @lru_cache(maxsize=16)
-def _world(plan_sha256: str) -> tuple[dict[str, Any], Environment, str]:
+def _world(plan_sha256: str) -> tuple[dict[str, Any], Environment, RewardRules, dict[str, str]]:
+    """Frozen body, environment, reward rules, and the hashes of their code as it is here."""
     body = plan_body(PlanVersion.objects.get(sha256=plan_sha256))
     environment = get_environment(body["plan"]["environment"]["id"], body["plan"]["environment"]["config"])
-    return body, environment, environment_code_sha256(environment)
+    reward = body["plan"]["reward"]["id"]
+    code = {
+        "environment": environment_code_sha256(environment),
+        "reward": reward_code_sha256(environment, reward),
+    }
+    return body, environment, reward_rules(environment, reward), code
 
 
 def _task(uid: str) -> Task:
@@ -50,16 +62,17 @@ def _max_decisions(body: dict[str, Any], record: GroupRecord) -> int:
 
 def recompute(record: GroupRecord, captures: Mapping[str, bytes]) -> Iterator[Difference]:
     """Differences between a group's record and its replay. ``captures``: bytes by capture hash."""
-    body, environment, code = _world(record.plan_sha256)
-    if code != record.identities.environment:
-        yield record.uid, "environment", record.identities.environment, f"{code}: other code here, not replayed"
-        return
+    body, environment, rules, code = _world(record.plan_sha256)
+    for name, here in code.items():
+        if here != getattr(record.identities, name):
+            yield record.uid, name, getattr(record.identities, name), f"{here}: other code here, not replayed"
+            return
     task, budget = _task(record.task_uid), _max_decisions(body, record)
     for item in record.trajectories:
         yield from _carried(item, captures)
         if item.status == VALID:
             yield from _replayed(item, task, environment, budget)
-            yield from _outcome(item, task, environment)
+            yield from _outcome(item, task, environment, rules)
         expected = injection_records(injected_ordinals(record.failure_profile), item.turns)
         if item.turns and expected != item.injections:
             yield item.uid, "injections", to_wire(expected), to_wire(item.injections)
@@ -120,10 +133,10 @@ def _turn(uid: str, turn: TurnRecord, session: Session, environment: Environment
         yield uid, f"turn {turn.decision} is_productive", observation.is_productive, call.is_productive
 
 
-def _outcome(item: TrajectoryRecord, task: Task, environment: Environment) -> Iterator[Difference]:
+def _outcome(item: TrajectoryRecord, task: Task, environment: Environment, rules: RewardRules) -> Iterator[Difference]:
     turns: Sequence[TurnRecord] = item.turns
     terminal = str(item.terminal)
-    reward = environment.reward(task, turns, terminal)
+    reward = rules.reward(task, turns, terminal)
     pairs: list[tuple[str, Any, Any]] = [
         ("facts", outcome_facts(turns, terminal, environment.is_premature(task, turns)), item.facts),
         ("reward", reward, item.reward),

@@ -36,7 +36,7 @@ def collect_spec(job: Job) -> tuple[CollectSpec, Checkpoint]:
         split=job.spec["split"] if evaluation else config["rollout"]["split"],
         policy=policy_ref(body, checkpoint),
         environment=environment_ref(body),
-        reward={"id": body["plan"]["reward"]["id"], "version": body["plan"]["reward"]["version"]},
+        reward=reward_ref(body),
         sampling=sampling,
         max_decisions=config["rollout"]["max_decisions"],
         advantage=None if evaluation else {"kind": objective["advantage"], "eps": objective["advantage_eps"]},
@@ -75,6 +75,7 @@ def policy_ref(body: dict[str, Any], checkpoint: Checkpoint) -> PolicyRef:
         dtype=policy["dtype"],
         adaptation=policy["adaptation"],
         formatter=policy["formatter"],
+        profile=bound.get("profile", {}),
     )
 
 
@@ -87,7 +88,15 @@ def environment_ref(body: dict[str, Any]) -> EnvironmentRef:
         code_sha256=bound["code_sha256"],
         config=body["plan"]["environment"]["config"],
         task_set_sha256=body[BINDINGS]["task_set"]["sha256"],
+        code=bound.get("code", {}),
     )
+
+
+def reward_ref(body: dict[str, Any]) -> dict[str, Any]:
+    """The reward that the plan names; with its code where that comes from outside the environment."""
+    plan, bound = body["plan"]["reward"], body[BINDINGS]["reward"]
+    named = {"id": plan["id"], "version": plan["version"]}
+    return {**named, "code_sha256": bound["code_sha256"], **bound["code"]} if bound.get("code") else named
 
 
 def update_spec(job: Job) -> UpdateSpec:

@@ -33,6 +33,7 @@ from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, Runn
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
+CODE_CHANGED = "CodeChanged"  # boundary of an environment, reward or profile that is not the one bound
 
 
 class RuntimeMismatch(Exception):
@@ -62,7 +63,10 @@ def execute(job_id: int) -> None:
     except RuntimeMismatch as error:
         _interrupt(job, str(error))
     except RunnerFailed as error:
-        _fail(job, "errored", f"{error}")
+        if error.boundary == CODE_CHANGED and job.execution is not None:
+            _interrupt(job, str(error))
+        else:
+            _fail(job, "errored", f"{error}")
     except (OperationalError, InterfaceError) as error:
         # The database was away, locked or chose this transaction as a deadlock's victim: the work broke no rule.
         logger.warning("job %s: %s; its lease runs out and it is tried again", job.key, error)

@@ -39,6 +39,7 @@ def describe_spec(plan: dict[str, Any]) -> DescribeSpec:
         formatter=policy["formatter"],
         environment=plan["environment"]["id"],
         environment_config=plan["environment"]["config"],
+        reward=plan["reward"],
     )
 
 
@@ -143,14 +144,20 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
             "parameters": found.parameters,
             "trainable_parameters": found.trainable_parameters,
             "formatter": found.formatter,
+            **({"profile": found.code["profile"]} if found.code.get("profile") else {}),
         },
         "environment": {
             "id": found.environment,
             "version": found.environment_version,
             "code_sha256": found.environment_code_sha256,
             "success_definition": found.success_definition,
+            "code": _owner_and_files(found.code.get("environment")),
         },
-        "reward": {**plan["reward"], "code_sha256": found.reward_code_sha256},
+        "reward": {
+            **plan["reward"],
+            "code_sha256": found.reward_code_sha256,
+            "code": _owner_and_files(found.code.get("reward")),
+        },
         "harness": found.harness_code_sha256,
         "runtime": found.runtime,
         "runtime_facts": found.runtime_facts,
@@ -158,3 +165,8 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
         "dependency_lock": sha256_hex(lock.read_bytes()),
         "warm_start": {"recipe_sha256": found.warm_start.get("recipe_sha256")},
     }
+
+
+def _owner_and_files(code: dict[str, Any] | None) -> dict[str, Any]:
+    """Distribution, version and file hashes of code that a plan binds; nothing where the engine named none."""
+    return {} if code is None else {name: code[name] for name in ("distribution", "version", "files")}

@@ -6,7 +6,7 @@ engine opens no database. Producer: ``worker.handoff``. Consumer: ``worker.runne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .records import CaptureRef, MetricRecord
@@ -19,6 +19,8 @@ class PolicyRef:
     ``model`` is a profile name (``embedded-evidence-search``) or a local/hub model id;
     ``adapter_sha256`` None means the parent itself with a freshly initialised adapter.
     ``adaptation``: {"kind": "lora", "rank", "alpha", "targets", "seed"} or {"kind": "full"}.
+    ``profile``: code of an own model profile as the plan binds it (code_sha256, distribution, version,
+    files); empty for every other model.
     """
 
     model: str
@@ -29,6 +31,7 @@ class PolicyRef:
     dtype: str  # float32 | bfloat16 | nf4
     adaptation: dict[str, Any]
     formatter: str  # compact | chat
+    profile: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,17 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class EnvironmentRef:
-    """Environment with its task set: ``task_set_sha256`` names a blob of canonical JSON tasks."""
+    """Environment with its task set: ``task_set_sha256`` names a blob of canonical JSON tasks.
+
+    ``code``: distribution, version and hash of each file, so that a refusal can name what changed.
+    """
 
     environment: str  # id in the registry, or a dotted path
     version: str
     code_sha256: str
     config: dict[str, Any]
     task_set_sha256: str
+    code: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class CollectSpec:
     split: str
     policy: PolicyRef
     environment: EnvironmentRef
-    reward: dict[str, Any]  # {"id", "version"}
+    reward: dict[str, Any]  # {"id", "version"}; of a reward from outside also code_sha256 and code
     sampling: dict[str, Any]  # temperature, top_p, top_k, max_new_tokens
     max_decisions: int
     advantage: dict[str, Any] | None  # {"kind", "eps"}; None for evaluation
@@ -148,7 +155,7 @@ class UpdateResult:
 
 @dataclass(frozen=True)
 class DescribeSpec:
-    """Ask the engine to build (or find) a model profile and say what it is."""
+    """Ask the engine to build (or find) a model profile and say what it is. ``reward``: {"id", "version"} or empty."""
 
     model: str
     dtype: str
@@ -156,6 +163,7 @@ class DescribeSpec:
     formatter: str
     environment: str
     environment_config: dict[str, Any]
+    reward: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,6 +171,8 @@ class DescribeResult:
     """What a plan binds at freeze. ``task_set_sha256`` names a blob: canonical JSON list of all tasks.
 
     ``parent_adapter_sha256`` is the initial adapter, written to the store: every run starts there.
+    ``code``: {"environment", "reward", "profile"}, each distribution, version, files and code_sha256, or
+    None where nothing of the kind comes from outside the product.
     """
 
     base_model_sha256: str
@@ -183,3 +193,4 @@ class DescribeResult:
     harness_code_sha256: str
     task_set_sha256: str
     warm_start: dict[str, Any]  # recipe hash, sampled validity, reward, copy accuracy, cached or built
+    code: dict[str, Any] = field(default_factory=dict)

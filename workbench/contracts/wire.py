@@ -1,4 +1,7 @@
-"""Frozen dataclasses to and from plain JSON values, strictly: no unknown, missing or mistyped field."""
+"""Frozen dataclasses to and from plain JSON values, strictly: no unknown, missing or mistyped field.
+
+A field that has a default may be absent: an older writer did not know it.
+"""
 
 from __future__ import annotations
 
@@ -117,15 +120,23 @@ def _fields(kind: Any) -> dict[str, Reader]:
     return {item.name: _reader(hints[item.name]) for item in dataclasses.fields(kind)}
 
 
+@functools.cache
+def _required(kind: Any) -> frozenset[str]:
+    """Names of the fields without a default."""
+    without = dataclasses.MISSING
+    items = dataclasses.fields(kind)
+    return frozenset(item.name for item in items if item.default is without and item.default_factory is without)
+
+
 def from_wire(kind: type[T], value: Any, path: str = "$") -> T:
     """Build ``kind`` from a plain JSON value. Raises ``RecordError`` naming field, value, expectation."""
     if not isinstance(value, dict):
         _fail(path, value, f"an object ({kind.__name__})")
     readers = _fields(typing.cast(Any, kind))
-    if value.keys() != readers.keys():
+    if value.keys() != readers.keys() and not _required(kind) <= value.keys() <= readers.keys():
         unknown, missing = sorted(set(value) - set(readers)), [name for name in readers if name not in value]
         _fail(path, {"unknown": unknown, "missing": missing}, f"exactly the fields of {kind.__name__}")
-    return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items()})
+    return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items() if name in value})
 
 
 def parse_record(kind: type[T], data: bytes) -> T:

@@ -20,6 +20,7 @@ from workbench.contracts.records import (
     TrajectoryRecord,
 )
 from worker.environments.base import Environment, Task
+from worker.environments.registry import RewardRules
 
 from .advantage import group_advantages
 from .outcomes import eligibility, invariant_verdicts, outcome_facts, signal_kind
@@ -34,11 +35,16 @@ TASK_FIELDS = ("key", "split", "family", "prompt", "initial_state", "hidden", "t
 
 @dataclass(frozen=True)
 class World:
-    """Environment, its tasks by uid, and the formatter of the policy."""
+    """Environment, its tasks by uid, and the formatter of the policy.
+
+    ``rules``: reward from outside with the id that its records carry; None: the environment's own.
+    """
 
     environment: Environment
     tasks: dict[str, Task]
     formatter: Formatter
+    rules: RewardRules | None = None
+    reward_id: str | None = None
 
 
 def task_values(tasks: Sequence[Task], task_set: str) -> list[dict[str, Any]]:
@@ -78,11 +84,11 @@ def trajectory_record(rollout: Rollout, group: GroupSpec, world: World, spec: Co
     if status == VALID and terminal is not None:
         try:
             reward = compute_reward(
-                environment,
+                world.rules or environment,
                 task,
                 rollout.turns,
                 terminal,
-                expected_id=spec.reward.get("id"),
+                expected_id=world.reward_id or spec.reward.get("id"),
                 expected_version=spec.reward.get("version"),
             )
             success = environment.success(task, rollout.turns, terminal)

@@ -24,6 +24,7 @@ from workbench.contracts.canonical import derive_uid, digest, sha256_hex
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import PolicyRef
 from workbench.contracts.seeds import derive_seed
+from worker.environments import registry
 
 from . import fastpath
 from .checkpoint import adapter_bytes, checked, load_adapter
@@ -112,6 +113,14 @@ def _registry_path(cache_dir: Path, base_model_sha256: str) -> Path:
     return cache_dir / "base_models" / f"{base_model_sha256}.json"
 
 
+def embedded_environment(model: str) -> str | None:
+    """Environment that an embedded profile is warm-started on: ``embedded-`` and its id or dotted path; else None."""
+    if not model.startswith(EMBEDDED_PREFIX):
+        return None
+    name = model.removeprefix(EMBEDDED_PREFIX)
+    return name.replace("-", "_") if name.replace("-", "_") in registry.BUILT_IN else name
+
+
 def find_base(
     model: str,
     cache_dir: Path,
@@ -125,10 +134,10 @@ def find_base(
         kept = json.loads(_registry_path(cache_dir, expected).read_text())
         if Path(kept["path"]).is_dir():
             return BaseFiles(Path(kept["path"]), expected, kept["tokenizer_sha256"], kept["report"])
-    if model.startswith(EMBEDDED_PREFIX):
+    environment_id = embedded_environment(model)
+    if environment_id is not None:
         from worker.engine import warmstart
 
-        environment_id = model.removeprefix(EMBEDDED_PREFIX).replace("-", "_")
         built = warmstart.ensure_base_model(environment_id, environment_config or {}, cache_dir, progress)
         files = BaseFiles(Path(built.path), built.base_model_sha256, built.tokenizer_sha256, dict(built.report))
     else:
@@ -150,8 +159,11 @@ def _remember(files: BaseFiles, cache_dir: Path) -> None:
     temporary.replace(place)
 
 
-def make_formatter(name: str, tokenizer: Any) -> Formatter:
-    """``compact``, ``chat``, or a dotted path ``module:Class`` to a formatter of the same interface."""
+def make_formatter(name: str, tokenizer: Any, *, history: str = "refuse") -> Formatter:
+    """``compact``, ``chat``, or a dotted path ``module:Class`` to a formatter of the same interface.
+
+    ``history``: what ``chat`` does with a template that rewrites history, refuse or branch.
+    """
     if name == "compact":
         from worker.engine.compact import CompactFormatter
 
@@ -159,7 +171,7 @@ def make_formatter(name: str, tokenizer: Any) -> Formatter:
     if name == "chat":
         from worker.engine.chat import ChatFormatter
 
-        return ChatFormatter(tokenizer)
+        return ChatFormatter(tokenizer, history=history)
     module, _, attribute = name.partition(":")
     if not attribute:
         raise EngineFault(f"formatter: got {name!r}, expected compact, chat or module:Class")
@@ -278,6 +290,14 @@ def _reset(resident: _Resident, files: BaseFiles, ref: PolicyRef) -> None:
     resident.adapter_sha256 = sha256_hex(adapter_bytes(resident.trainable))
 
 
+def _history(model: str) -> str:
+    """What the model's own profile says about templates that rewrite history; without one they are refused."""
+    from worker.engine import profiles
+
+    own = profiles.own_profile(model)
+    return "refuse" if own is None else own[0].history
+
+
 def load_policy(
     ref: PolicyRef, store: Any, *, cache_dir: Path, environment_config: dict[str, Any] | None = None
 ) -> Policy:
@@ -299,7 +319,7 @@ def load_policy(
         load_adapter(resident.trainable, data)
         resident.adapter_sha256 = ref.adapter_sha256
     adapter = str(resident.adapter_sha256)
-    formatter = make_formatter(ref.formatter, resident.tokenizer)
+    formatter = make_formatter(ref.formatter, resident.tokenizer, history=_history(ref.model))
     return Policy(
         ref, files.base_model_sha256, files.tokenizer_sha256, adapter, resident.tokenizer, formatter, resident
     )

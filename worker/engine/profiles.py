@@ -1,13 +1,15 @@
 """Model profiles: which policy, in which numbers, adapted how, spoken to through which formatter.
 
-A profile is data. The two named ones stand in ``PROFILES``; any local folder or hub id becomes a
-generic profile. A profile loads nothing by itself: ``worker.engine.policy`` does, and what a profile
-says about sizes is computed on the meta device, without weights.
+A profile is data. The two named ones stand in ``PROFILES``; an installed distribution may register
+others, a dotted path names one in a module, and any local folder or hub id becomes a generic one. A
+profile loads nothing by itself: ``worker.engine.policy`` does, and what a profile says about sizes is
+computed on the meta device, without weights.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 
 from workbench.contracts.errors import EngineFault
 from worker.engine.quantized import LORA_TARGETS, add_lora, auto_class, explain_load_failure, load_config
+from worker.environments import loading
+from worker.environments.code import CodeIdentity, code_identity
 
 FLOAT32, BFLOAT16, NF4 = "float32", "bfloat16", "nf4"
 EMBEDDED, LOCAL, HUB = "embedded", "local", "hub"
@@ -202,7 +206,7 @@ PROFILES: Mapping[str, ModelProfile] = {
 
 
 def get_profile(name: str, **changes: Any) -> ModelProfile:
-    """The profile of a known name, a local folder or a hub id (``owner/name``), with ``changes`` applied.
+    """The profile of a known or registered name, a dotted path, a local folder or a hub id, with ``changes`` applied.
 
     ``changes`` are fields of ``ModelProfile`` (``dtype``, ``adaptation``, ``formatter``, …); for NF4
     ``compute_dtype`` becomes bfloat16 unless given. Generic profiles start as float32 LoRA through
@@ -210,6 +214,8 @@ def get_profile(name: str, **changes: Any) -> ModelProfile:
     """
     if name in PROFILES:
         profile = PROFILES[name]
+    elif (own := own_profile(name)) is not None:
+        profile = own[0]
     elif Path(name).is_dir():
         if not (Path(name) / "config.json").is_file():
             raise UnknownProfile(f"model: got the folder {name!r} without config.json, expected a transformers model")
@@ -217,9 +223,10 @@ def get_profile(name: str, **changes: Any) -> ModelProfile:
     elif _HUB_ID.fullmatch(name):
         profile = _generic(name, HUB)
     else:
-        known = ", ".join(sorted(PROFILES))
+        known = ", ".join(sorted({*PROFILES, *loading.entry_point_names(loading.MODELS)}))
         raise UnknownProfile(
-            f"model: got {name!r}, expected a profile ({known}), a local folder or a hub id owner/name"
+            f"model: got {name!r}, expected a profile ({known}), package.module:NAME, "
+            "a local folder or a hub id owner/name"
         )
     if "dtype" in changes and "compute_dtype" not in changes:
         changes["compute_dtype"] = FLOAT32 if changes["dtype"] == FLOAT32 else BFLOAT16
@@ -229,6 +236,20 @@ def get_profile(name: str, **changes: Any) -> ModelProfile:
         raise EngineFault(
             f"profile {name!r}: got {sorted(changes)}, expected fields of ModelProfile ({error})"
         ) from error
+
+
+def own_profile(name: str) -> tuple[ModelProfile, CodeIdentity] | None:
+    """A profile from outside, by entry point (``workbench.models``) or dotted path, and its code; else None.
+
+    Raises ``EnvironmentFault`` where the path loads nothing and ``UnknownProfile`` where it is no ``ModelProfile``.
+    """
+    path = loading.entry_point_path(loading.MODELS, name)
+    if path is None and not loading.is_dotted_path(name):
+        return None
+    found = loading.load_object(path or name, "model")
+    if not isinstance(found, ModelProfile):
+        raise UnknownProfile(f"model: got {type(found).__name__} at {path or name!r}, expected a ModelProfile")
+    return found, code_identity(sys.modules[(path or name).partition(":")[0]])
 
 
 def _generic(model: str, source: str) -> ModelProfile:

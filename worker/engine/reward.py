@@ -1,4 +1,4 @@
-"""Stage 2, reward: the environment's own rules on the recorded turns, refused unless finite.
+"""Stage 2, reward: the plan's rules on the recorded turns, refused unless finite.
 
 Infrastructure-invalid trajectories have no reward: this stage is not called for them.
 """
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from workbench.contracts.errors import RewardFault
 from workbench.contracts.records import RewardRecord, TurnRecord
-from worker.environments.base import Environment, Task
+from worker.environments.base import Task
+from worker.environments.registry import RewardRules
 
 
 def compute_reward(
-    environment: Environment,
+    rules: RewardRules,
     task: Task,
     turns: Sequence[TurnRecord],
     terminal: str,
@@ -25,7 +26,7 @@ def compute_reward(
     """Reward of a valid trajectory. Raises ``RewardFault`` where the rules break, differ in version or give no
     finite number."""
     try:
-        record = environment.reward(task, turns, terminal)
+        record = rules.reward(task, turns, terminal)
     except Exception as error:
         raise RewardFault(f"reward: {type(error).__name__}: {error}") from error
     for name, got, expected in (("id", record.reward_id, expected_id), ("version", record.version, expected_version)):

@@ -11,13 +11,13 @@ from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
 from workbench.contracts.wire import from_wire, to_wire
 
-from . import train
+from . import own, train
 from .identities import harness_code_sha256, runtime_identity
 
 OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
     "collect": (CollectSpec, train.collect),
     "update": (UpdateSpec, train.update),
-    "describe": (DescribeSpec, train.describe),
+    "describe": (DescribeSpec, own.inspect),
 }
 
 

@@ -27,6 +27,7 @@ from workbench.contracts.records import EVALUATE, PREFLIGHT, Identities
 from workbench.contracts.wire import record_bytes
 from worker.environments.registry import environment_code_sha256, get_environment, reward_code_sha256
 
+from . import own
 from .checkpoint import checked
 from .collect import Progress, World, group_record, read_tasks, task_values
 from .faults import reach
@@ -47,22 +48,16 @@ def require_runtime(expected: str, dtype: str) -> None:
         raise EngineFault(f"runtime: got {found} ({runtime_facts(dtype)}), expected {expected}")
 
 
-def _world(spec: CollectSpec, policy: Policy, store: Any) -> World:
-    environment = get_environment(spec.environment.environment, spec.environment.config)
-    if environment.version != spec.environment.version:
-        raise EngineFault(f"environment.version: got {environment.version}, expected {spec.environment.version}")
-    code = environment_code_sha256(environment)
-    if code != spec.environment.code_sha256:
-        raise EngineFault(f"environment.code_sha256: got {code}, expected {spec.environment.code_sha256}")
-    task_set = f"{spec.environment.environment}/{environment.version}"
+def _world(spec: CollectSpec, code: own.BoundCode, policy: Policy, store: Any) -> World:
+    task_set = f"{spec.environment.environment}/{code.environment.version}"
     tasks = read_tasks(checked(store, spec.environment.task_set_sha256, "task set"), task_set)
     missing = [group.task_uid for group in spec.groups if group.task_uid not in tasks]
     if missing:
         raise EngineFault(f"task_uid: got {missing[0]}, expected a task of the set {spec.environment.task_set_sha256}")
-    return World(environment, tasks, policy.formatter)
+    return World(code.environment, tasks, policy.formatter, code.rules, code.reward_id)
 
 
-def _identities(spec: CollectSpec, policy: Policy, world: World) -> Identities:
+def _identities(spec: CollectSpec, policy: Policy, code: own.BoundCode) -> Identities:
     return Identities(
         base_model=policy.base_model_sha256,
         adapter=policy.adapter_sha256,
@@ -71,7 +66,7 @@ def _identities(spec: CollectSpec, policy: Policy, world: World) -> Identities:
         environment=spec.environment.code_sha256,
         harness=harness_code_sha256(),
         runtime=spec.runtime,
-        reward=reward_code_sha256(world.environment),
+        reward=code.reward_sha256,
         task_set=spec.environment.task_set_sha256,
         policy_version=spec.policy.policy_version,
     )
@@ -93,11 +88,12 @@ def collect(spec: CollectSpec, store: Any, *, cache_dir: Path, progress: Progres
     rows = sum(len(group.slots) for group in spec.groups)
     if not 1 <= rows <= MAX_ROWS:
         raise EngineFault(f"groups: got {rows} rows, expected 1 to {MAX_ROWS}")
+    code = own.bound_code(spec)
     policy = load_policy(spec.policy, store, cache_dir=cache_dir, environment_config=spec.environment.config)
-    world = _world(spec, policy, store)
-    identities = _identities(spec, policy, world)
+    world = _world(spec, code, policy, store)
+    identities = _identities(spec, policy, code)
     settings = RolloutSettings(
-        capture_identities(identities), spec.policy.policy_version, spec.sampling, spec.max_decisions
+        capture_identities(identities) | code.outside, spec.policy.policy_version, spec.sampling, spec.max_decisions
     )
     stop = policy.formatter.stop_ids()
     sampler = Sampler(policy, sampling, rows=rows, stop_ids=stop, context=policy.context())
@@ -131,6 +127,7 @@ def collect(spec: CollectSpec, store: Any, *, cache_dir: Path, progress: Progres
 def update(spec: UpdateSpec, store: Any, *, cache_dir: Path, progress: Progress | None = None) -> UpdateResult:
     """Stages 4-7 for one optimizer batch: all or nothing. See ``worker.engine.update``."""
     require_runtime(spec.runtime, spec.policy.dtype)
+    own.require_profile(spec.policy)
     policy = load_policy(spec.policy, store, cache_dir=cache_dir)
     from . import update as update_stage
 
@@ -173,8 +170,9 @@ def describe(spec: DescribeSpec, store: Any, *, cache_dir: Path, progress: Progr
         environment_version=environment.version,
         success_definition=environment.success_definition(),
         environment_code_sha256=environment_code_sha256(environment),
-        reward_code_sha256=reward_code_sha256(environment),
+        reward_code_sha256=reward_code_sha256(environment, spec.reward.get("id")),
         harness_code_sha256=harness_code_sha256(),
         task_set_sha256=store.put(tasks),
         warm_start=files.report,
+        code=own.described_code(spec, environment),
     )

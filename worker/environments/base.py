@@ -165,3 +165,20 @@ class Environment(Protocol):
     def state_label(self, session: Session) -> str:
         """Coarse name of a state, for coverage of demonstrations and exploration metrics."""
         ...
+
+
+class Reward(Protocol):
+    """Reward rules from outside an environment, registered under a name or named by a dotted path in a plan.
+
+    One class without constructor arguments. ``id`` and ``version`` stand in every record that it makes.
+    """
+
+    id: str
+    version: str
+
+    def score(self, task: Task, turns: Sequence[TurnRecord], terminal: str) -> RewardRecord:
+        """Reward of a finished episode from its recorded turns alone, with every component stored.
+
+        ``terminal``: finish | policy_error | budget_exhausted. ``total`` = gate * clip(sum of points, 0, 1).
+        """
+        ...
