@@ -159,6 +159,7 @@ class Fire:
         return found
 
     def _kill_supervisor(self) -> None:
+        wait_until(lambda: self._leased() != "nothing", "a job under way", 60)  # else the kill hits nothing
         family, pid = self.up.family(), self.up.process.pid
         self._note("supervisor", pid, self._leased())
         self.up.process.kill()
