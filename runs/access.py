@@ -7,8 +7,8 @@ not change is ``NotAllowed``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
@@ -83,10 +83,22 @@ STUDY_PATH: Mapping[type[Model], str] = {
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: a signed-in user (``token`` None), a script with that user's token, or nobody (``user`` None)."""
+    """Who asks: a signed-in user (``token`` None), a script with that user's token, or nobody (``user`` None).
+
+    ``kept``: what one request has looked up already; None for a principal that outlives a request.
+    """
 
     user: User | None
     token: ApiToken | None = None
+    kept: dict[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    def once(self, name: str, look_up: Callable[[], Any]) -> Any:
+        """The result of ``look_up``, kept for the rest of the request."""
+        if self.kept is None:
+            return look_up()
+        if name not in self.kept:
+            self.kept[name] = look_up()
+        return self.kept[name]
 
     @property
     def is_site_admin(self) -> bool:
@@ -103,10 +115,12 @@ class Principal:
 def principal_of(request: HttpRequest) -> Principal:
     """The principal of a page request, or of an API request that authentication has resolved."""
     found: Principal | None = getattr(request, "principal", None)
-    if found is not None:
-        return found
-    user = getattr(request, "user", None)
-    return Principal(user if isinstance(user, User) and user.is_active else None)
+    if found is None:
+        user = getattr(request, "user", None)
+        found = Principal(user if isinstance(user, User) and user.is_active else None)
+    key = (found.user.pk if found.user else None, found.token.pk if found.token else None)
+    kept: dict[Any, Any] = request.__dict__.setdefault("_kept_by_principal", {})
+    return found if found.kept is not None else replace(found, kept=kept.setdefault(key, {}))
 
 
 def roles_in(principal: Principal, study: Study) -> frozenset[str]:
@@ -166,13 +180,21 @@ def visible_studies(principal: Principal) -> QuerySet[Study]:
     return Study.objects.filter(Q(visibility__in=(Study.PUBLIC, Study.INTERNAL)) | Q(pk__in=mine))
 
 
+def study_ids(principal: Principal) -> list[int]:
+    """Keys of the studies that the principal may read: a list and no subquery, see ``visible``."""
+    found: list[int] = principal.once(
+        "study_ids", lambda: list(visible_studies(principal).values_list("pk", flat=True))
+    )
+    return found
+
+
 def visible(principal: Principal, rows: QuerySet[M], path: str | None = None) -> QuerySet[M]:
     """Narrow rows to visible studies. ``path``: the lookup from a row to its study (``STUDY_PATH`` by default)."""
     if principal.user is not None and principal.user.is_superuser and principal.token is None:
         return rows
     path = path or STUDY_PATH[rows.model]
     # A list and no subquery: SQLite's planner would walk every row otherwise; studies are few.
-    return rows.filter(**{f"{path}__in": list(visible_studies(principal).values_list("pk", flat=True))})
+    return rows.filter(**{f"{path}__in": study_ids(principal)})
 
 
 def visible_jobs(principal: Principal, rows: QuerySet[Job] | None = None) -> QuerySet[Job]:
@@ -180,7 +202,7 @@ def visible_jobs(principal: Principal, rows: QuerySet[Job] | None = None) -> Que
     rows = Job.objects.all() if rows is None else rows
     if principal.user is not None and principal.user.is_superuser and principal.token is None:
         return rows
-    studies = list(visible_studies(principal).values_list("pk", flat=True))
+    studies = study_ids(principal)
     return rows.filter(Q(execution__plan_version__plan__study__in=studies) | Q(study__in=studies))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from runs.access import Principal, visible
 from runs.actions.plans import plan_body
 from runs.models import Execution, Group
 
@@ -83,10 +84,10 @@ class ExecutionLine:
         return self.execution.state
 
 
-def execution_lines() -> list[ExecutionLine]:
-    """Executions that have not ended, by study and plan."""
+def execution_lines(principal: Principal) -> list[ExecutionLine]:
+    """Visible executions that have not ended, by study and plan."""
     rows = (
-        Execution.objects.filter(state__in=OPEN_STATES)
+        visible(principal, Execution.objects.filter(state__in=OPEN_STATES))
         .select_related("plan_version__plan__study")
         .order_by("plan_version__plan__study__slug", "plan_version__plan__slug")
     )

@@ -12,9 +12,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from runs.access import Principal, visible, visible_jobs, visible_studies
 from runs.models import EvaluationItem, Execution, Job, Run, RunHead, Study
 from runs.presenters.executions import ExecutionLine, Preparing, stage_word
-from runs.presenters.frame import EXPECTED_RUNS, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
+from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
 from runs.presenters.progress import Progress, held_by_execution, run_progress
 
 LIMIT = 12
@@ -63,10 +64,10 @@ class StudyCard:
         return sum(self.runs.values())
 
 
-def running(limit: int = LIMIT) -> list[Moving]:
+def running(principal: Principal, limit: int = LIMIT) -> list[Moving]:
     """Running and paused runs with what they do now."""
     runs = list(
-        Run.objects.filter(head__state__in=("running", "paused"))
+        visible(principal, Run.objects.filter(head__state__in=("running", "paused")))
         .select_related("head", "arm", "plan_version__plan__study", "execution")
         .order_by("plan_version__plan__slug", "name", "pk")[:limit]
     )
@@ -81,7 +82,7 @@ def _plan_of(run: Run | None) -> str:
     return "" if run is None or run.plan_version is None else run.plan_version.plan.slug
 
 
-def _runs_in(states: tuple[str, ...], limit: int) -> list[Attention]:
+def _runs_in(principal: Principal, states: tuple[str, ...], limit: int) -> list[Attention]:
     return [
         Attention(
             "run",
@@ -92,20 +93,20 @@ def _runs_in(states: tuple[str, ...], limit: int) -> list[Attention]:
             reverse("runs:run", args=[head.run.uid]),
             head.updated_at,
         )
-        for head in RunHead.objects.filter(state__in=states)
+        for head in visible(principal, RunHead.objects.filter(state__in=states), RUN_HEAD_STUDY)
         .select_related("run__plan_version__plan")
         .order_by("-updated_at")[:limit]
     ]
 
 
-def expected(limit: int = LIMIT) -> list[Attention]:
+def expected(principal: Principal, limit: int = LIMIT) -> list[Attention]:
     """Runs that their own frozen gate refused: an outcome that the plan foresaw, no trouble."""
-    return _runs_in(EXPECTED_RUNS, limit)
+    return _runs_in(principal, EXPECTED_RUNS, limit)
 
 
-def attention(limit: int = LIMIT) -> list[Attention]:
+def attention(principal: Principal, limit: int = LIMIT) -> list[Attention]:
     """Troubled runs and jobs, newest first."""
-    found = _runs_in(TROUBLED_RUNS, limit)
+    found = _runs_in(principal, TROUBLED_RUNS, limit)
     found += [
         Attention(
             "job",
@@ -116,28 +117,32 @@ def attention(limit: int = LIMIT) -> list[Attention]:
             reverse("runs:job", args=[job.uid]),
             job.finished_at or job.created_at,
         )
-        for job in Job.objects.filter(state__in=TROUBLED_JOBS)
+        for job in visible_jobs(principal)
+        .filter(state__in=TROUBLED_JOBS)
         .select_related("run__plan_version__plan")
         .order_by("-created_at")[:limit]
     ]
     return sorted(found, key=lambda item: item.at, reverse=True)[:limit]
 
 
-def study_cards() -> list[StudyCard]:
-    """Every study; four queries in all."""
+def study_cards(principal: Principal) -> list[StudyCard]:
+    """Every visible study; five queries in all."""
+    shown = list(visible_studies(principal).values_list("pk", flat=True))
     states: dict[int, dict[str, int]] = {}
     for study, state, n in (
-        Run.objects.filter(plan_version__isnull=False)
+        Run.objects.filter(plan_version__plan__study__in=shown)
         .values_list("plan_version__plan__study", "head__state")
         .annotate(n=Count("pk"))
         .order_by()
     ):
         states.setdefault(study, {})[state] = n
-    items = dict(EvaluationItem.objects.values_list("plan_version__plan__study").annotate(n=Count("pk")).order_by())
+    evaluated = EvaluationItem.objects.filter(plan_version__plan__study__in=shown)
+    items = dict(evaluated.values_list("plan_version__plan__study").annotate(n=Count("pk")).order_by())
     executions: dict[int, list[Execution]] = {}
-    for execution in Execution.objects.select_related("plan_version__plan").order_by("-updated_at"):
+    begun = Execution.objects.filter(plan_version__plan__study__in=shown)
+    for execution in begun.select_related("plan_version__plan").order_by("-updated_at"):
         executions.setdefault(execution.plan_version.plan.study_id, []).append(execution)
-    studies = Study.objects.annotate(
+    studies = Study.objects.filter(pk__in=shown).annotate(
         plan_count=Count("plans", distinct=True), last=Max("plans__versions__runs__head__updated_at")
     )
     return [
@@ -153,9 +158,12 @@ def study_cards() -> list[StudyCard]:
     ]
 
 
-def headline(moving: list[Moving], executions: list[ExecutionLine], preparing: Preparing | None) -> SafeString:
+def headline(
+    principal: Principal, moving: list[Moving], executions: list[ExecutionLine], preparing: Preparing | None
+) -> SafeString:
     """The sentence that opens the page."""
-    counts = RunHead.objects.aggregate(done=Count("pk", filter=Q(state="completed")), total=Count("pk"))
+    heads = visible(principal, RunHead.objects.all(), RUN_HEAD_STUDY)
+    counts = heads.aggregate(done=Count("pk", filter=Q(state="completed")), total=Count("pk"))
     parts = []
     if preparing is not None:
         parts.append(
@@ -167,7 +175,7 @@ def headline(moving: list[Moving], executions: list[ExecutionLine], preparing: P
     if happening or not parts:
         parts.append(happening or _("Nothing runs now"))
     parts.append(_("%(n)d of %(of)d completed") % {"n": counts["done"], "of": counts["total"]})
-    trouble = attention_count()
+    trouble = attention_count(principal)
     if trouble:
         parts.append(ngettext("%(n)d thing needs a look", "%(n)d things need a look", trouble) % {"n": trouble})
     else:

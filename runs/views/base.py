@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from runs.access import principal_of
 from runs.models import Study
 from runs.presenters.frame import Crumb, build_frame
 
@@ -29,7 +30,7 @@ def render_page(
     **context: Any,
 ) -> HttpResponse:
     """One whole page: ``context`` beside the frame."""
-    frame = build_frame(section, study, crumbs)
+    frame = build_frame(principal_of(request), section, study, crumbs)
     return render(request, template, {"frame": frame, "title": title, **context}, status=status)
 
 

@@ -8,18 +8,22 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.access import principal_of
 from runs.models import Checkpoint, Tombstone
 from runs.presenters.checkpoints import adapter_filename, holdings
 from runs.presenters.frame import Crumb
 from runs.storage import blob_store
 from runs.views.base import paginate, render_page
+from runs.visibility import visible_checkpoints
 
 
 @require_safe
 def checkpoints(request: HttpRequest) -> HttpResponse:
     """Every policy with its parent."""
-    rows = Checkpoint.objects.select_related("run__arm", "run__plan_version__plan", "parent").order_by(
-        "-run_id", "-policy_version"
+    rows = (
+        visible_checkpoints(principal_of(request))
+        .select_related("run__arm", "run__plan_version__plan", "parent")
+        .order_by("-run_id", "-policy_version")
     )
     listing = paginate(request, rows)
     return render_page(
@@ -36,7 +40,8 @@ def checkpoints(request: HttpRequest) -> HttpResponse:
 @require_safe
 def adapter(request: HttpRequest, sha256: str) -> HttpResponseBase:
     """The adapter's bytes from the store; 410 with the recipe where retention removed them."""
-    found = Checkpoint.objects.filter(sha256=sha256).select_related("run").order_by("pk").first()
+    rows = visible_checkpoints(principal_of(request), Checkpoint.objects.filter(sha256=sha256))
+    found = rows.select_related("run").order_by("pk").first()
     if found is None:
         raise Http404(f"checkpoint: got {sha256!r}, expected the hash of a stored checkpoint")
     tombstone = Tombstone.objects.filter(sha256=sha256).first()

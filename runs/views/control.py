@@ -1,4 +1,4 @@
-"""Pause, resume and cancel a run: signed-in people only, one action each."""
+"""Pause, resume and cancel a run: people who hold the right in its study, one action each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from runs.access import RUN_CONTROL, get_visible, principal_of, require, study_of
 from runs.actions import runs_control
-from runs.actions.actors import person_actor
-from runs.errors import DomainError
+from runs.errors import DomainError, NotAllowed
 from runs.models import Run
 
 
@@ -28,9 +29,15 @@ def control(request: HttpRequest, uid: UUID, verb: str) -> HttpResponse:
     }.get(verb)
     if action is None:
         raise Http404(f"verb: got {verb!r}, expected pause, resume or cancel")
-    run = get_object_or_404(Run, uid=uid)
+    principal = principal_of(request)
+    run = get_visible(principal, Run.objects.select_related("plan_version__plan__study"), uid=uid)
     try:
-        action(run, by=person_actor(request.user))  # type: ignore[arg-type]
+        if run.plan_version is not None:  # one without a plan has no study: a site admin alone sees it
+            require(principal, RUN_CONTROL, study_of(run))
+    except NotAllowed as error:
+        raise PermissionDenied(str(error)) from error
+    try:
+        action(run, by=principal.actor())
     except DomainError as error:
         messages.error(request, _("Refused, nothing was changed: %(error)s") % {"error": error})
     else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from runs.access import get_visible, principal_of
 from runs.models import Group
 from runs.presenters import group as shown
 from runs.views.base import render_page
@@ -26,7 +26,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
         "plan_version__plan__study",
         "consumed__update",
     ).prefetch_related("trajectories__turns__tool_call__observation", "trajectories__reward_components")
-    found = get_object_or_404(rows, uid=uid)
+    found = get_visible(principal_of(request), rows, uid=uid)
     columns = shown.columns(found)
     same = Group.objects.filter(run=found.run, purpose=found.purpose)
     if found.purpose == "evaluate":

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.models import Job
+from runs.access import principal_of, visible_jobs
 from runs.presenters.frame import Crumb
 from runs.states import JOB_TRANSITIONS
 from runs.views.base import paginate, render_page
@@ -20,11 +20,12 @@ from runs.views.base import paginate, render_page
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first; ``?state=`` narrows."""
-    rows = Job.objects.select_related("run__plan_version__plan").order_by("-created_at", "-pk")
+    principal = principal_of(request)
+    rows = visible_jobs(principal).select_related("run__plan_version__plan").order_by("-created_at", "-pk")
     chosen = request.GET.get("state", "")
     if chosen in JOB_TRANSITIONS:
         rows = rows.filter(state=chosen)
-    counts = dict(Job.objects.values_list("state").annotate(n=Count("pk")).order_by())
+    counts = dict(visible_jobs(principal).values_list("state").annotate(n=Count("pk")).order_by())
     return render_page(
         request,
         "runs/jobs.html",
@@ -40,7 +41,10 @@ def jobs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def job(request: HttpRequest, uid: UUID) -> HttpResponse:
     """One job with its history."""
-    found = get_object_or_404(Job.objects.select_related("run", "execution__plan_version__plan__study"), uid=uid)
+    found = get_object_or_404(
+        visible_jobs(principal_of(request)).select_related("run", "study", "execution__plan_version__plan__study"),
+        uid=uid,
+    )
     return render_page(
         request,
         "runs/job.html",

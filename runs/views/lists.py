@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.access import principal_of, visible
 from runs.models import EvaluationItem, Plan, Run
 from runs.presenters.frame import Crumb
 from runs.states import RUN_TRANSITIONS
@@ -18,8 +19,10 @@ from runs.views.base import paginate, render_page
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """All runs, newest first; ``?state=`` narrows."""
-    rows = Run.objects.select_related("head__checkpoint", "arm", "plan_version__plan__study").order_by(
-        "-created_at", "-pk"
+    rows = (
+        visible(principal_of(request), Run.objects.all())
+        .select_related("head__checkpoint", "arm", "plan_version__plan__study")
+        .order_by("-created_at", "-pk")
     )
     chosen = request.GET.get("state", "")
     if chosen in RUN_TRANSITIONS:
@@ -53,11 +56,18 @@ def _narrow(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
 @require_safe
 def evaluations(request: HttpRequest) -> HttpResponse:
     """Evaluation items: one row per (checkpoint, condition, split, task, repeat)."""
-    rows = EvaluationItem.objects.select_related(
-        "checkpoint", "run", "task", "trajectory", "plan_version__plan"
-    ).order_by("condition", "split", "task__key", "repeat", "checkpoint_id")
+    principal = principal_of(request)
+    rows = (
+        visible(principal, EvaluationItem.objects.all())
+        .select_related("checkpoint", "run", "task", "trajectory", "plan_version__plan")
+        .order_by("condition", "split", "task__key", "repeat", "checkpoint_id")
+    )
     arms = sorted(
-        {key for key in Run.objects.filter(evaluation_items__isnull=False).values_list("arm__key", flat=True) if key}
+        key
+        for key in visible(principal, Run.objects.filter(evaluation_items__isnull=False))
+        .values_list("arm__key", flat=True)
+        .distinct()
+        if key
     )
     return render_page(
         request,
@@ -66,7 +76,7 @@ def evaluations(request: HttpRequest) -> HttpResponse:
         title=_("Evaluations"),
         crumbs=[Crumb(_("Evaluations"))],
         listing=paginate(request, _narrow(rows, request)),
-        several=Plan.objects.count() > 1,
+        several=visible(principal, Plan.objects.all()).count() > 1,
         arms=["parent", *arms],
         chosen={name: request.GET.get(name, "") for name in ("condition", "split", "arm", "outcome")},
         outcomes=("finish", "policy_error", "budget_exhausted"),

@@ -12,23 +12,27 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.access import Principal, principal_of, visible_studies
+from runs.models import Study
 from runs.presenters.executions import execution_lines, read_preparing, stage_word
 from runs.presenters.frame import Crumb
 from runs.presenters.now import attention, expected, headline, running, study_cards
 from runs.views.base import render_page
 
 
-def _moving() -> dict[str, Any]:
-    moving, executions = running(), execution_lines()
+def _moving(principal: Principal) -> dict[str, Any]:
+    moving, executions = running(principal), execution_lines(principal)
     preparing = read_preparing(settings.HOME.root / "run" / "preparing.json", timezone.now())
+    if preparing and Study.objects.filter(slug=preparing.study).exclude(pk__in=visible_studies(principal)).exists():
+        preparing = None
     return {
         "moving": moving,
         "executions": executions,
         "preparing": preparing,
         "stage": stage_word(preparing.stage) if preparing else "",
-        "attention": attention(),
-        "expected": expected(),
-        "headline": headline(moving, executions, preparing),
+        "attention": attention(principal),
+        "expected": expected(principal),
+        "headline": headline(principal, moving, executions, preparing),
         "every": 2 if moving or executions or preparing else 5,
     }
 
@@ -36,14 +40,15 @@ def _moving() -> dict[str, Any]:
 @require_safe
 def now(request: HttpRequest) -> HttpResponse:
     """Running work, what needs attention, studies."""
+    principal = principal_of(request)
     return render_page(
         request,
         "runs/now.html",
         section="now",
         title=_("Now"),
         crumbs=[Crumb(_("Now"))],
-        cards=study_cards(),
-        **_moving(),
+        cards=study_cards(principal),
+        **_moving(principal),
     )
 
 
@@ -56,4 +61,4 @@ def favicon(request: HttpRequest) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
     """The part that moves."""
-    return render(request, "runs/parts/now_live.html", _moving())
+    return render(request, "runs/parts/now_live.html", _moving(principal_of(request)))

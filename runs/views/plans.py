@@ -11,18 +11,19 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.access import get_visible, principal_of, visible, visible_studies
 from runs.actions.plans import plan_body
-from runs.models import Plan, PlanVersion, Receipt, Run, Study
+from runs.models import Plan, PlanVersion, Receipt, Run
 from runs.presenters import plans as shown
 from runs.presenters.frame import Crumb
 from runs.presenters.now import study_cards
 from runs.views.base import paginate, render_page
 
 
-def load_plan(study: str, plan: str) -> Plan:
-    """The plan of a study, with its current version."""
+def load_plan(request: HttpRequest, study: str, plan: str) -> Plan:
+    """The plan of a visible study, with its current version."""
     rows = Plan.objects.select_related("study", "current_version__created_by")
-    return get_object_or_404(rows, study__slug=study, slug=plan)
+    return get_visible(principal_of(request), rows, study__slug=study, slug=plan)
 
 
 def chosen_version(request: HttpRequest, plan: Plan) -> PlanVersion | None:
@@ -45,8 +46,9 @@ def plan_crumbs(plan: Plan) -> list[Crumb]:
 @require_safe
 def study(request: HttpRequest, study: str) -> HttpResponse:
     """One study: its plans and its runs."""
-    found = get_object_or_404(Study, slug=study)
-    card = next(item for item in study_cards() if item.study.pk == found.pk)
+    principal = principal_of(request)
+    found = get_object_or_404(visible_studies(principal), slug=study)
+    card = next(item for item in study_cards(principal) if item.study.pk == found.pk)
     plans = list(
         Plan.objects.filter(study=found)
         .select_related("study", "current_version__execution")
@@ -76,7 +78,8 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
 def plans(request: HttpRequest) -> HttpResponse:
     """All plans."""
     rows = (
-        Plan.objects.select_related("study", "current_version__execution")
+        visible(principal_of(request), Plan.objects.all())
+        .select_related("study", "current_version__execution")
         .annotate(arm_count=Count("current_version__arms"))
         .order_by("study__slug", "slug")
     )
@@ -93,7 +96,7 @@ def plans(request: HttpRequest) -> HttpResponse:
 @require_safe
 def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     """One plan: what was bound before any result, field by field."""
-    found = load_plan(study, plan)
+    found = load_plan(request, study, plan)
     version = chosen_version(request, found)
     draft = shown.read_draft(found) if version is None else None
     context: dict[str, Any] = {
@@ -137,7 +140,7 @@ def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
 @require_safe
 def plan_bytes(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     """The exact canonical bytes that the plan's hash covers."""
-    version = chosen_version(request, load_plan(study, plan))
+    version = chosen_version(request, load_plan(request, study, plan))
     if version is None:
         raise Http404("plan: it is a draft, which has no canonical bytes")
     response = HttpResponse(bytes(version.bytes), content_type="application/json")

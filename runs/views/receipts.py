@@ -6,26 +6,30 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from runs.models import Anchor, Receipt, StreamHead
+from runs.access import principal_of
+from runs.models import Anchor, Receipt
 from runs.presenters.frame import Crumb
 from runs.presenters.receipts import check_chain, pretty, stream_names, subject_link
 from runs.views.base import paginate, render_page
+from runs.visibility import get_visible_head, get_visible_receipt, visible_heads, visible_receipts
 
 CHECKED_AT_ONCE = 200
 
 
 def _page(request: HttpRequest, stream: str, **context: Any) -> HttpResponse:
-    heads = StreamHead.objects.filter(seq__gt=0).order_by("stream")
+    principal = principal_of(request)
+    heads = visible_heads(principal).order_by("stream")
     rows = Receipt.objects.select_related("actor").defer("bytes").order_by("-at", "-pk")
     crumbs = [Crumb(_("Receipts"), reverse("runs:receipts"))]
     if stream:
         rows = rows.filter(stream=stream).order_by("-seq")
         crumbs.append(Crumb(stream))
+    else:
+        rows = visible_receipts(principal, rows)
     listing = paginate(request, rows, 40)
     shown = paginate(request, heads, 25) if not stream else None
     streams = (
@@ -54,7 +58,7 @@ def receipts(request: HttpRequest) -> HttpResponse:
     """All chains with their heads, or the chain that ``?stream=`` names."""
     stream = request.GET.get("stream", "")
     if stream:
-        get_object_or_404(StreamHead, stream=stream)
+        get_visible_head(principal_of(request), stream)
     return _page(request, stream)
 
 
@@ -64,12 +68,12 @@ def verify(request: HttpRequest) -> HttpResponse:
     """Walk one chain, or all of them, and show the first broken step of each. Changes nothing."""
     stream = request.POST.get("stream", "")
     if stream:
-        get_object_or_404(StreamHead, stream=stream)
+        get_visible_head(principal_of(request), stream)
     streams = (
         [stream]
         if stream
         else list(
-            StreamHead.objects.filter(seq__gt=0).order_by("stream").values_list("stream", flat=True)[:CHECKED_AT_ONCE]
+            visible_heads(principal_of(request)).order_by("stream").values_list("stream", flat=True)[:CHECKED_AT_ONCE]
         )
     )
     checks = [check_chain(name) for name in streams]
@@ -85,7 +89,7 @@ def verify(request: HttpRequest) -> HttpResponse:
 @require_safe
 def receipt(request: HttpRequest, sha256: str) -> HttpResponse:
     """One entry with its canonical bytes."""
-    found = get_object_or_404(Receipt.objects.select_related("actor"), sha256=sha256)
+    found = get_visible_receipt(principal_of(request), sha256=sha256)
     around = Receipt.objects.filter(stream=found.stream).defer("bytes")
     crumbs = [
         Crumb(_("Receipts"), reverse("runs:receipts")),

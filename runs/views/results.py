@@ -19,7 +19,7 @@ from runs.views.plans import chosen_version, load_plan, plan_crumbs
 @require_safe
 def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     """Outcomes by condition, paired tasks, endpoints, and what may be said."""
-    found = load_plan(study, plan)
+    found = load_plan(request, study, plan)
     version = chosen_version(request, found)
     crumbs = [*plan_crumbs(found), Crumb(_("Results"), reverse("runs:results", args=[study, plan]))]
     if version is None:

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from runs.access import RUN_CONTROL, can, get_visible, principal_of
 from runs.models import Job, Receipt, Run, UpdateBatch, UpdateStep
 from runs.presenters.checkpoints import update_holdings
 from runs.presenters.evaluation import parent_cells, run_cells, with_parent
@@ -28,9 +29,9 @@ GROUPS_A_PAGE = 16
 RUN_RELATIONS = ("head__checkpoint", "arm", "plan_version__plan__study", "parent_checkpoint", "execution")
 
 
-def load_run(uid: UUID) -> Run:
-    """The run with everything that its page names."""
-    return get_object_or_404(Run.objects.select_related(*RUN_RELATIONS), uid=uid)
+def load_run(request: HttpRequest, uid: UUID) -> Run:
+    """The visible run with everything that its page names."""
+    return get_visible(principal_of(request), Run.objects.select_related(*RUN_RELATIONS), uid=uid)
 
 
 def _moving(run: Run) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def _moving(run: Run) -> dict[str, Any]:
 @require_safe
 def run(request: HttpRequest, uid: UUID) -> HttpResponse:
     """The whole page."""
-    found = load_run(uid)
+    found = load_run(request, uid)
     choice = request.GET.get("groups", "all")
     choice = choice if choice in FILTERS else "all"
     listing = paginate(request, with_slots(filtered_groups(found, choice)), GROUPS_A_PAGE)
@@ -64,14 +65,15 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         .prefetch_related(Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows"))
         .order_by("-batch")[:12]
     )
-    crumbs = run_crumbs(found)
+    crumbs, study = run_crumbs(found), found.plan_version.plan.study if found.plan_version else None
     return render_page(
         request,
         "runs/run.html",
         section="runs",
         title=found.name,
         crumbs=crumbs,
-        study=found.plan_version.plan.study if found.plan_version else None,
+        study=study,
+        may_control=study is not None and can(principal_of(request), RUN_CONTROL, study),
         funnel=build_funnel(found),
         bar=build_step_bar(found, moving["progress"].total if found.head.phase == "train" else 0),
         listing=listing,
@@ -93,4 +95,4 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, uid: UUID) -> HttpResponse:
     """The part that moves while the run goes on: verdict, state, progress."""
-    return render(request, "runs/parts/run_live.html", {**_moving(load_run(uid)), "fragment": True})
+    return render(request, "runs/parts/run_live.html", {**_moving(load_run(request, uid)), "fragment": True})

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from runs.access import principal_of
 from runs.presenters.frame import Crumb
 from runs.presenters.search import find
 from runs.views.base import render_page
@@ -22,5 +23,5 @@ def search(request: HttpRequest) -> HttpResponse:
         title=_("Search"),
         crumbs=[Crumb(_("Search"))],
         query=query,
-        hits=find(query),
+        hits=find(principal_of(request), query),
     )

@@ -6,15 +6,15 @@ import math
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from runs.access import get_visible, principal_of
 from runs.models import Run
 from runs.presenters.series import DEFINITIONS, MAX_POINTS, Definition, Point, thin, to_csv
 
 
-def _read(uid: UUID, key: str) -> tuple[Run, Definition, list[Point]]:
-    run = get_object_or_404(Run.objects.select_related("head"), uid=uid)
+def _read(request: HttpRequest, uid: UUID, key: str) -> tuple[Run, Definition, list[Point]]:
+    run = get_visible(principal_of(request), Run.objects.select_related("head"), uid=uid)
     definition = DEFINITIONS.get(key)
     if definition is None:
         raise Http404(f"series: got {key!r}, expected one of {', '.join(DEFINITIONS)}")
@@ -24,7 +24,7 @@ def _read(uid: UUID, key: str) -> tuple[Run, Definition, list[Point]]:
 @require_safe
 def series_json(request: HttpRequest, uid: UUID, key: str) -> JsonResponse:
     """Points to draw; ``?from=`` and ``?to=`` give the exact points of a zoomed range."""
-    run, definition, points = _read(uid, key)
+    run, definition, points = _read(request, uid, key)
     try:
         low = float(request.GET.get("from", "-inf"))
         high = float(request.GET.get("to", "inf"))
@@ -64,7 +64,7 @@ def series_json(request: HttpRequest, uid: UUID, key: str) -> JsonResponse:
 @require_safe
 def series_csv(request: HttpRequest, uid: UUID, key: str) -> HttpResponse:
     """Every stored point; the hash of the bytes stands in the ``X-Data-SHA256`` header and in the name."""
-    run, definition, points = _read(uid, key)
+    run, definition, points = _read(request, uid, key)
     data, sha256 = to_csv(definition, points)
     response = HttpResponse(data, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{run.name}-{key}-{sha256[:12]}.csv"'

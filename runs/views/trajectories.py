@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from runs.access import get_visible, principal_of
 from runs.models import EvaluationItem, Trajectory, TrajectoryCredit
 from runs.presenters import trajectory as shown
 from runs.presenters.frame import Crumb
@@ -59,7 +59,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
         "group__run__plan_version__plan__study",
         "group__run__arm",
     ).prefetch_related("turns__tool_call__observation", "reward_components")
-    found = get_object_or_404(rows, uid=uid)
+    found = get_visible(principal_of(request), rows, uid=uid)
     siblings = list(Trajectory.objects.filter(group=found.group).order_by("slot"))
     credit = TrajectoryCredit.objects.filter(trajectory=found).select_related("update").first()
     item = EvaluationItem.objects.filter(trajectory=found).first()
@@ -89,7 +89,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
 @require_safe
 def tokens(request: HttpRequest, uid: UUID) -> JsonResponse:
     """Token data; ``?step=`` chooses the optimizer step. Unreadable bytes are named, with status 200."""
-    found = get_object_or_404(Trajectory.objects.select_related("group"), uid=uid)
+    found = get_visible(principal_of(request), Trajectory.objects.select_related("group"), uid=uid)
     raw = request.GET.get("step", "")
     if raw and not raw.isdecimal():
         raise Http404(f"step: got {raw!r}, expected a whole number")

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from runs.models import User
+from runs.models import Membership, User
 from tests.pages.state import World
 from tests.pages.world import build
 
@@ -24,8 +24,10 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 @pytest.fixture
 def person(world: World, db: None) -> User:
-    """Someone with a login."""
-    return User.objects.create(username="mara")
+    """Someone with a login, and with the right to work in the world's study."""
+    found = User.objects.create(username="mara")
+    Membership.objects.create(study=world.study, user=found, role=Membership.RESEARCHER)
+    return found
 
 
 @pytest.fixture

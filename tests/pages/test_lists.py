@@ -39,7 +39,7 @@ def test_a_page_out_of_range_gives_the_last_one(client: Client, world: World, db
     assert client.get("/evaluations/", {"page": "x"}).context["listing"].number == 1
 
 
-@pytest.mark.parametrize(("address", "limit"), [("/runs/", 16), ("/evaluations/", 16), ("/checkpoints/", 16)])
+@pytest.mark.parametrize(("address", "limit"), [("/runs/", 20), ("/evaluations/", 20), ("/checkpoints/", 20)])
 def test_query_count_does_not_grow_with_rows(
     client: Client,
     world: World,

@@ -100,7 +100,7 @@ def test_an_unreadable_note_is_absent(tmp_path: Path, text: str) -> None:
 def test_query_count_is_bounded(
     client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(31):
         client.get("/")
 
 

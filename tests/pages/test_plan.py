@@ -56,7 +56,7 @@ def test_unknown_study_plan_and_version(client: Client, world: World, db: None) 
 def test_query_count_is_bounded(
     client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(25):
         client.get(PLAN)
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(25):
         client.get("/studies/fatal-mask-pair/")

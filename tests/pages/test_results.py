@@ -88,5 +88,5 @@ def test_unknown_plan(client: Client, world: World, db: None) -> None:
 def test_query_count_is_bounded(
     client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(27):
         client.get(RESULTS)

@@ -112,7 +112,7 @@ def test_unknown_trajectory_and_bad_step(client: Client, fatal: Trajectory) -> N
 def test_query_count_does_not_grow_with_turns(
     client: Client, fatal: Trajectory, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(25):
         client.get(f"/trajectories/{fatal.uid}/")
 
 

@@ -15,12 +15,15 @@ def main(port: str) -> None:
     django.setup()
     from django.core.management import call_command
 
-    from runs.models import TrajectoryCredit, User
+    from runs.models import Membership, TrajectoryCredit, User
     from tests.pages.world import build
 
     call_command("migrate", verbosity=0, skip_checks=True)
-    User.objects.create_user("mara", password="correct horse battery")
+    mara = User.objects.create_user("mara", password="correct horse battery")
     world = build(batches=2)
+    rosa = User.objects.create_user("rosa", password="correct horse battery")
+    Membership.objects.create(study=world.study, user=rosa, role=Membership.RESEARCHER)
+    Membership.objects.create(study=world.study, user=mara, role=Membership.RESEARCHER)
     run = world.runs["e3-s17"]
     credit = TrajectoryCredit.objects.filter(update__run=run, masked_tokens__gt=0, trained_tokens__gt=0).first()
     assert credit is not None
