@@ -1,0 +1,194 @@
+"""Events since a cursor: receipts of the streams in scope, in order within each stream, none lost.
+
+The cursor holds a position (stream, seq) for each stream, since a key that grows with insertion loses
+events where transactions commit out of order. With ``wait`` the request stays open until there is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+import zlib
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+from rest_framework import serializers as s
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from runs.access import get_visible
+from runs.api.base import ApiView, Filter, check_parameters, limit_of, sparse
+from runs.api.problems import invalid
+from runs.api.serializers import ReceiptSerializer
+from runs.models import Execution, Plan, Receipt, Run, StreamHead, Study
+from runs.visibility import STREAMS
+from workbench.contracts.canonical import canonical_bytes, parse_json
+from workbench.contracts.errors import CanonicalError
+
+MAX_WAIT = 30
+MAX_STREAMS = 5_000
+LOOK_EVERY = 0.5  # seconds between two looks of a request that waits
+WAITERS = threading.BoundedSemaphore(48)  # of the web process's threads; the rest stay free for pages
+SCOPES: dict[str, tuple[type[Any], str]] = {
+    "study": (Study, "slug"),
+    "plan": (Plan, "uid"),
+    "execution": (Execution, "uid"),
+    "run": (Run, "uid"),
+}
+
+
+class EventsSerializer(s.Serializer[Any]):
+    """Events and the cursor that follows them. ``more``: there are others already; ask again at once."""
+
+    items = ReceiptSerializer(many=True)
+    cursor = s.CharField()
+    more = s.BooleanField()
+
+
+def encode(positions: dict[str, int]) -> str:
+    """Cursor text: compressed canonical JSON of stream -> seq."""
+    return base64.urlsafe_b64encode(zlib.compress(canonical_bytes(positions), 6)).decode().rstrip("=")
+
+
+def decode(text: str) -> dict[str, int]:
+    """The inverse; a problem for what this API did not give out."""
+    try:
+        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        reader = zlib.decompressobj()
+        data = reader.decompress(packed, 4_000_000)
+        if reader.unconsumed_tail:
+            raise ValueError("too long")
+        value = parse_json(data)
+        if not isinstance(value, dict) or len(value) > MAX_STREAMS:
+            raise ValueError("shape")
+        for seq in value.values():
+            if isinstance(seq, bool) or not isinstance(seq, int) or not 0 <= seq < 2**53:
+                raise ValueError("seq")
+        return value
+    except (ValueError, binascii.Error, zlib.error, UnicodeError, CanonicalError) as error:
+        raise invalid("cursor", text, "a cursor of an earlier answer", 400) from error
+
+
+class Events(ApiView):
+    """Events of a study, plan, execution or run."""
+
+    tag, summary, serializer = "events", "Events since a cursor", EventsSerializer
+    parameters = (
+        Filter("study", "", help="slug; one of study, plan, execution, run is needed"),
+        Filter("plan", "", "uuid"),
+        Filter("execution", "", "uuid"),
+        Filter("run", "", "uuid"),
+        Filter("cursor", "", help="of the last answer; absent: from the beginning"),
+        Filter("from", "", choices=("beginning", "now"), help="where to begin without a cursor"),
+        Filter("wait", "", "integer", help=f"seconds to wait for an event, at most {MAX_WAIT}"),
+        Filter("limit", "", "integer"),
+    )
+
+    def get(self, request: Request, **kwargs: Any) -> Response:
+        """At once where there are events, else after at most ``wait`` seconds."""
+        check_parameters(request, ("fields", *(item.name for item in self.parameters)))
+        limit, streams, wait = limit_of(request, 100), self._streams(request), self._wait(request)
+        text = request.query_params.get("cursor")
+        begin = request.query_params.get("from", "beginning")
+        if begin not in ("beginning", "now"):
+            raise invalid("from", begin, "beginning or now", 400)
+        if text is not None:
+            positions = {k: v for k, v in decode(text).items() if k in set(streams)}
+        else:
+            positions = {} if begin == "beginning" else dict(_heads(streams))
+        found, more = self._follow(streams, positions, limit, wait)
+        for receipt in found:
+            positions[receipt.stream] = receipt.seq
+        return Response({"items": sparse(request, ReceiptSerializer, found), "cursor": encode(positions), "more": more})
+
+    def _follow(
+        self, streams: list[str], positions: dict[str, int], limit: int, wait: int
+    ) -> tuple[list[Receipt], bool]:
+        """What is there now, or what comes within ``wait`` seconds where a place to wait is free."""
+        found, more = events_since(streams, positions, limit)
+        if found or not wait or not WAITERS.acquire(blocking=False):
+            return found, more
+        try:
+            end = time.monotonic() + wait
+            while not found and time.monotonic() < end:
+                connection.close_if_unusable_or_obsolete()
+                time.sleep(min(LOOK_EVERY, max(0.0, end - time.monotonic())))
+                found, more = events_since(streams, positions, limit)
+            return found, more
+        finally:
+            WAITERS.release()
+
+    def _wait(self, request: Request) -> int:
+        text = request.query_params.get("wait", "0")
+        if not text.isascii() or not text.isdigit() or len(text) > 4 or int(text) > MAX_WAIT:
+            raise invalid("wait", text, f"whole seconds from 0 to {MAX_WAIT}", 400)
+        return int(text)
+
+    def _streams(self, request: Request) -> list[str]:
+        given = [name for name in SCOPES if name in request.query_params]
+        if len(given) != 1:
+            raise invalid("scope", ", ".join(given) or "none", "exactly one of study, plan, execution and run", 400)
+        name = given[0]
+        model, column = SCOPES[name]
+        value: Any = request.query_params[name]
+        if column == "uid":
+            try:
+                value = UUID(value)
+            except ValueError as error:
+                raise invalid(name, value, "a UUID", 400) from error
+        elif "\x00" in value:
+            raise invalid(name, value, "a slug", 400)
+        subject = get_visible(self.principal, model._default_manager.all(), "pk" if model is Study else None, **{column: value})
+        streams = streams_of(subject)
+        if len(streams) > MAX_STREAMS:
+            raise invalid(name, value, f"at most {MAX_STREAMS} streams; follow its executions or runs one by one", 400)
+        return streams
+
+
+def streams_of(subject: Any) -> list[str]:
+    """Names of the streams that tell of a study, plan, execution or run."""
+    if isinstance(subject, Run):
+        return [f"run:{subject.uid}"]
+    if isinstance(subject, Execution):
+        where = Q(execution=subject)
+        return [f"execution:{subject.uid}", *_named("run", Run.objects.filter(where))]
+    if isinstance(subject, Plan):
+        of = Q(plan_version__plan=subject)
+        return [
+            f"plan:{subject.uid}",
+            *_named("execution", Execution.objects.filter(of)),
+            *_named("run", Run.objects.filter(of)),
+        ]
+    return [
+        name
+        for kind, (model, path) in STREAMS.items()
+        for name in _named(kind, model._default_manager.filter(**{path: subject.pk}))
+    ]
+
+
+def _named(kind: str, rows: Any) -> list[str]:
+    return [f"{kind}:{uid}" for uid in rows.values_list("uid", flat=True)]
+
+
+def _heads(streams: list[str]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for start in range(0, len(streams), 500):  # a database takes so many parameters and no more
+        part = StreamHead.objects.filter(stream__in=streams[start : start + 500], seq__gt=0)
+        found += list(part.values_list("stream", "seq"))
+    return found
+
+
+def events_since(streams: list[str], positions: dict[str, int], limit: int) -> tuple[list[Receipt], bool]:
+    """(receipts after the positions by stream and seq, at most ``limit``; whether there are more)."""
+    ahead = [(name, seq) for name, seq in _heads(streams) if seq > positions.get(name, 0)]
+    found: list[Receipt] = []
+    for name, _ in sorted(ahead):
+        after = Receipt.objects.filter(stream=name, seq__gt=positions.get(name, 0)).select_related("actor")
+        found += list(after.order_by("seq")[: limit + 1 - len(found)])
+        if len(found) > limit:
+            return found[:limit], True
+    return found, False
