@@ -36,9 +36,14 @@
       folded: [...document.querySelectorAll(".form-section:not([open])")].map((element) => element.id),
     };
   };
-  document.body.addEventListener("htmx:oobBeforeSwap", () => { kept = kept || places(); });
-  document.body.addEventListener("htmx:afterRequest", (event) => {
-    if (!kept || !form.contains(event.target)) { kept = null; return; }
+  document.body.addEventListener("htmx:oobBeforeSwap", () => {
+    if (kept) return;
+    kept = places();
+    setTimeout(restore, 0);  // all parts of one answer are swapped in one task
+  });
+  let added = "";
+  form.addEventListener("click", (event) => { const button = event.target.closest('button[value^="add:"]'); added = button ? button.value.slice(4) : ""; });
+  const restore = () => {
     const was = kept; kept = null;
     for (const id of was.folded) { const found = document.getElementById(id); if (found) found.open = false; }
     document.getElementById("text-pane").scrollTop = was.text; document.getElementById("form-pane").scrollTop = was.form;
@@ -46,14 +51,11 @@
     if (again && document.activeElement !== again) again.focus({ preventScroll: true });
     if (again === text()) again.setSelectionRange(...was.cursor);
     invalid();
-    const button = event.detail.elt;
-    if (button && button.value && button.value.startsWith("add:")) {
-      const list = document.querySelector(`[name="${CSS.escape("n:" + button.value.slice(4))}"]`);
-      const last = list && [...list.parentElement.querySelectorAll(":scope > .form-item")].pop();
-      const first = last && last.querySelector("input:not([type=hidden]), select, textarea");
-      if (first) { first.scrollIntoView({ block: "center" }); first.focus({ preventScroll: true }); }
-    }
-  });
+    const list = added && document.querySelector(`[name="n:${added}"]`); added = "";
+    const last = list && [...list.parentElement.querySelectorAll(":scope > .form-item")].pop();
+    const first = last && last.querySelector("input:not([type=hidden]), select, textarea");
+    if (first) { first.scrollIntoView({ block: "center" }); first.focus({ preventScroll: true }); }
+  };
   const invalid = () => form.querySelectorAll(".form-field").forEach((field) => {
     const input = field.querySelector("input, select, textarea");
     if (field.querySelector(".field-problem")) input.setAttribute("aria-invalid", "true"); else input.removeAttribute("aria-invalid");

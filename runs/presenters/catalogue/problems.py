@@ -47,12 +47,11 @@ def _spots(problem: Problem, document: dict[str, Any] | None) -> Iterable[Path]:
 
 def _stands(document: Any, path: Path) -> bool:
     for step in path:
-        if isinstance(document, dict) and isinstance(step, str) and step in document:
-            document = document[step]
-        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
-            document = document[step]
-        else:
+        member = isinstance(document, dict) and isinstance(step, str) and step in document
+        item = isinstance(document, list) and isinstance(step, int) and step < len(document)
+        if not (member or item):
             return False
+        document = document[step]
     return True
 
 

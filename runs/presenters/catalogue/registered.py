@@ -18,7 +18,7 @@ from runs.models import Checkpoint, RewardComponent, Trajectory
 from runs.presenters.catalogue.bound import Bound
 from workbench.contracts.canonical import digest, sha256_hex
 
-GROUP = "workbench.environments"
+GROUP, REWARDS, MODELS = "workbench.environments", "workbench.rewards", "workbench.models"
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,16 @@ def registrations() -> list[Registration]:
         Registration(name, target, "built_in", "workbench", "", _code_of(target))
         for name, target in _built_in().items()
     ]
-    for point in sorted(entry_points(group=GROUP), key=lambda item: item.name):
-        distribution = point.dist
-        found.append(
-            Registration(
-                point.name, point.value, "entry_point", distribution.name if distribution else "",
-                distribution.version if distribution else "", None,
-            )
-        )  # fmt: skip
+    return found + installed(GROUP)
+
+
+def installed(group: str) -> list[Registration]:
+    """What installed packages register in a group of entry points."""
+    found = []
+    for point in sorted(entry_points(group=group), key=lambda item: item.name):
+        package = point.dist
+        name, version = (package.name, package.version) if package is not None else ("", "")
+        found.append(Registration(point.name, point.value, "entry_point", name, version, None))
     return found
 
 

@@ -49,12 +49,12 @@ def overlaps(task_set: TaskSet) -> list[Overlap]:
 
 def _overlap(name: Any, tasks: QuerySet[Task], column: str) -> Overlap:
     values = tasks.values(column).annotate(splits=Count("split", distinct=True))
-    shared = values.filter(splits__gt=1)
-    examples = []
-    for row in shared[:3]:
+    shared, total = values.filter(splits__gt=1), values.count()
+    count, examples = shared.count(), []
+    for row in shared[:2] if count else ():
         same = tasks.filter(**{column: row[column]}).values_list("key", "split")[:4]
         examples.append([f"{key} ({split})" for key, split in same])
-    return Overlap(name, shared.count(), values.count(), examples)
+    return Overlap(name, count, total, examples)
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def _drop(text: str, path: Path) -> str:
 
 
 def changes(before: Any, after: Any, path: Path = ()) -> list[tuple[Path, Any]]:
-    """What turns ``before`` into ``after``: (path, value), ``MISSING`` for a member to drop; list items from the end."""
+    """What turns ``before`` into ``after``: (path, value), ``MISSING`` to drop a member; list items from the end."""
     if isinstance(before, dict) and isinstance(after, dict):
         found: list[tuple[Path, Any]] = []
         for key in [*before, *(key for key in after if key not in before)]:

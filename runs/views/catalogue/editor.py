@@ -52,6 +52,7 @@ class Editor:
     problems: list[Placed]
     checked: Checked
     notes: list[str] = field(default_factory=list)
+    joined: bool = True  # whether the form that was posted says what the text now says
 
     @property
     def lines(self) -> list[tuple[int, list[Placed]]]:
@@ -109,7 +110,9 @@ def edited(plan: Plan, posted: Mapping[str, str]) -> Editor:
         ]
         return _shown(checked, text, base, form, notes)
     text, document, notes = _together(text, current, before, form, posted.get("do", ""))
-    return _shown(check_draft(plan.study.slug, plan.slug, text), text, text, document, notes)
+    editor = _shown(check_draft(plan.study.slug, plan.slug, text), text, text, document, notes)
+    editor.joined = document == form
+    return editor
 
 
 def _together(
@@ -153,11 +156,10 @@ def _without(text: str, document: dict[str, Any], path: str) -> str:
 def _page(request: HttpRequest, plan: Plan, editor: Editor, *, status: int = 200, **extra: Any) -> HttpResponse:
     context = {"plan": plan, "editor": editor, "revision": plan.draft_revision, "theirs": None, "refused": [], **extra}
     if request.headers.get("HX-Request"):
-        side = request.POST.get("side", "")
-        both = bool(request.POST.get("do", ""))
-        context |= {"swap_form": both or side == "yaml", "swap_text": both or side != "yaml", "partial": True}
-        if editor.checked.document is None and editor.text.strip():
-            context |= {"swap_form": False, "swap_text": False}
+        readable = editor.checked.document is not None
+        changed = editor.text != request.POST.get("yaml", "").replace("\r\n", "\n")
+        stays = request.POST.get("side", "") == "form" and editor.joined  # inputs that say the same keep their cursor
+        context |= {"swap_form": readable and not stays, "swap_text": readable and changed, "partial": True}
         return render(request, "catalogue/parts/sync.html", context)
     return render_page(
         request, "catalogue/editor.html", section="plans", title=_("Edit %(plan)s") % {"plan": plan.slug},

@@ -20,6 +20,7 @@ def environments(request: HttpRequest) -> HttpResponse:
     return render_page(
         request, "catalogue/environments.html", section="environments", title=_("Environments"),
         crumbs=[Crumb(_("Environments"))], environments=found, group=registered.GROUP,
+        rewards=registered.installed(registered.REWARDS),
     )  # fmt: skip
 
 
@@ -29,5 +30,5 @@ def models(request: HttpRequest) -> HttpResponse:
     found = registered.models(bound_versions(principal_of(request)))
     return render_page(
         request, "catalogue/models.html", section="models", title=_("Models"), crumbs=[Crumb(_("Models"))],
-        models=found, fit=registered.fit(),
+        models=found, fit=registered.fit(), profiles=registered.installed(registered.MODELS),
     )  # fmt: skip

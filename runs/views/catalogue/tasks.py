@@ -56,12 +56,12 @@ def task_set(request: HttpRequest, sha256: str) -> HttpResponse:
     for name, value in chosen.items():
         if value:
             tasks = tasks.filter(**{name: value})
-    found_overlaps = shown.overlaps(found)
+    overlaps = shown.overlaps(found)
     return render_page(
         request, "catalogue/task_set.html", section="task_sets", title=_("Task set"),
         crumbs=[Crumb(_("Task sets"), reverse("runs:task_sets")), Crumb(found.sha256[:12])],
         own=found, users=users, splits=splits, table=table, sums=sums, chosen=chosen,
-        overlaps=found_overlaps, clean=not any(item.shared for item in found_overlaps), listing=paginate(request, tasks),
+        overlaps=overlaps, clean=not any(item.shared for item in overlaps), listing=paginate(request, tasks),
     )  # fmt: skip
 
 
