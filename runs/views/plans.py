@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.access import get_visible, principal_of, visible, visible_studies
+from runs.access import PLAN_WRITE, Principal, can, get_visible, principal_of, visible, visible_studies
 from runs.actions.plans import plan_body
-from runs.models import Plan, PlanVersion, Receipt, Run
+from runs.models import Plan, PlanVersion, Receipt, Run, Study
 from runs.presenters import plans as shown
 from runs.presenters.frame import Crumb
 from runs.presenters.now import study_cards
@@ -68,6 +68,7 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
         crumbs=[Crumb(_("Studies"), reverse("runs:now")), Crumb(found.slug)],
         study=found,
         own=found,
+        may_write=can(principal, PLAN_WRITE, found),
         card=card,
         plans=plans,
         listing=paginate(request, runs),
@@ -76,9 +77,10 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
 
 @require_safe
 def plans(request: HttpRequest) -> HttpResponse:
-    """All plans."""
+    """All plans, and where the reader may begin one."""
+    principal = principal_of(request)
     rows = (
-        visible(principal_of(request), Plan.objects.all())
+        visible(principal, Plan.objects.all())
         .select_related("study", "current_version__execution")
         .annotate(arm_count=Count("current_version__arms"))
         .order_by("study__slug", "slug")
@@ -90,7 +92,15 @@ def plans(request: HttpRequest) -> HttpResponse:
         title=_("Plans"),
         crumbs=[Crumb(_("Plans"))],
         listing=paginate(request, rows),
+        writable=_writable(principal),
     )
+
+
+def _writable(principal: Principal, most: int = 12) -> list[Study]:
+    """The first studies in which the reader may write plans."""
+    if principal.user is None:
+        return []
+    return [row for row in visible_studies(principal).order_by("slug")[:100] if can(principal, PLAN_WRITE, row)][:most]
 
 
 @require_safe
@@ -104,6 +114,7 @@ def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         "version": version,
         "draft": draft,
         "headline": shown.headline(found, version, draft),
+        "may_write": can(principal_of(request), PLAN_WRITE, found.study),
     }
     document = draft.document if draft else None
     if version is not None:
