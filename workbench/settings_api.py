@@ -4,6 +4,27 @@ from __future__ import annotations
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PARSER_CLASSES": ["runs.api.parsing.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["runs.api.authentication.BearerToken", "runs.api.authentication.Session"],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_THROTTLE_CLASSES": ["runs.api.throttling.ReadThrottle", "runs.api.throttling.ChangeThrottle"],
+    "DEFAULT_THROTTLE_RATES": {"read": "6000/min", "change": "600/min"},  # of one user, or of one address
+    "DEFAULT_SCHEMA_CLASS": "runs.api.schema.ApiSchema",
+    "EXCEPTION_HANDLER": "runs.api.problems.handle",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "DATETIME_FORMAT": "iso-8601",
+    "COERCE_DECIMAL_TO_STRING": True,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Workbench",
+    "DESCRIPTION": "Pre-registered reinforcement-learning studies: plans, runs, captures, receipts.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {},
+    "AUTHENTICATION_WHITELIST": [],
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "an API token, wb_…"}}
+    },
+    "SECURITY": [{"bearer": []}, {}],
 }

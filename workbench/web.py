@@ -9,7 +9,7 @@ from workbench.child import die_with_parent
 wsgi_app = "workbench.wsgi:application"
 worker_class = "gthread"
 workers = 1
-threads = 8
+threads = 64  # a follower of events holds one while it waits
 timeout = 60
 graceful_timeout = 2
 keepalive = 5

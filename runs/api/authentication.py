@@ -29,9 +29,11 @@ class BearerToken(BaseAuthentication):
             raise AuthenticationFailed(f"Authorization: got scheme {scheme[:20]!r}, expected Bearer")
         token = token_of(secret.strip(), timezone.now())
         if token is None:
-            raise AuthenticationFailed("Authorization: got a token that is unknown, expired or revoked, expected a live one")
+            raise AuthenticationFailed(
+                "Authorization: got a token that is unknown, expired or revoked, expected a live one"
+            )
         principal = Principal(token.user, token)
-        request._request.principal = principal  # type: ignore[attr-defined]
+        request._request.principal = principal
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -102,7 +102,7 @@ class ApiView(APIView):
         """Authenticate, throttle, and keep the principal."""
         super().initial(request, *args, **kwargs)
         self.principal = principal_of(request)
-        request._request.principal = self.principal  # type: ignore[attr-defined]
+        request._request.principal = self.principal
 
     def actor(self) -> Actor:
         """The actor of a change; nobody is refused with 401."""

@@ -102,7 +102,7 @@ class OneTask(DetailView):
     tag, summary, serializer = "task sets", "Read a task", TaskDetail
 
     def find(self, request: Request, **kwargs: Any) -> Any:
-        request.principal = self.principal  # type: ignore[attr-defined]
+        request.principal = self.principal
         sets = visible_task_sets(self.principal)
         found = Task.objects.filter(uid=kwargs["uid"], entries__task_set__in=sets).first()
         if found is None:

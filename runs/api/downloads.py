@@ -36,7 +36,9 @@ def _range(request: Request, size: int, etag: str) -> tuple[int, int] | None:
         wrong = first >= size or (bool(match[2]) and int(match[2]) < first)
     if wrong or size == 0:
         raise ApiProblem(
-            416, f"Range: got {text}, expected a range within {size} bytes", headers={"Content-Range": f"bytes */{size}"}
+            416,
+            f"Range: got {text}, expected a range within {size} bytes",
+            headers={"Content-Range": f"bytes */{size}"},
         )
     return first, last
 
@@ -77,7 +79,9 @@ def send_blob(request: Request, sha256: str, filename: str, content_type: str) -
     tombstone = Tombstone.objects.filter(sha256=sha256).first()
     store = blob_store()
     if tombstone is not None and not store.exists(sha256):
-        raise ApiProblem(410, f"blob {sha256}: retention removed its bytes: {tombstone.reason}; recipe: {tombstone.recipe}")
+        raise ApiProblem(
+            410, f"blob {sha256}: retention removed its bytes: {tombstone.reason}; recipe: {tombstone.recipe}"
+        )
     if not store.exists(sha256):
         raise ApiProblem(404, f"blob {sha256}: the store holds no such bytes; run manage.py verify")
     if request.headers.get("If-None-Match") == f'"{sha256}"':

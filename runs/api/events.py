@@ -142,7 +142,9 @@ class Events(ApiView):
                 raise invalid(name, value, "a UUID", 400) from error
         elif "\x00" in value:
             raise invalid(name, value, "a slug", 400)
-        subject = get_visible(self.principal, model._default_manager.all(), "pk" if model is Study else None, **{column: value})
+        subject = get_visible(
+            self.principal, model._default_manager.all(), "pk" if model is Study else None, **{column: value}
+        )
         streams = streams_of(subject)
         if len(streams) > MAX_STREAMS:
             raise invalid(name, value, f"at most {MAX_STREAMS} streams; follow its executions or runs one by one", 400)

@@ -74,7 +74,9 @@ def _enter(principal: Principal, key: str, mark: str) -> IdempotencyRecord | Res
     except IntegrityError:
         found = IdempotencyRecord.objects.filter(user=principal.user, key=key).first()
     if found is None:
-        raise ApiProblem(409, f"{HEADER}: got {key}, which ended this instant; send it again", headers={"Retry-After": "1"})
+        raise ApiProblem(
+            409, f"{HEADER}: got {key}, which ended this instant; send it again", headers={"Retry-After": "1"}
+        )
     if found.fingerprint != mark:
         raise ApiProblem(
             422,
@@ -96,4 +98,6 @@ def _keep(record: IdempotencyRecord, response: Response) -> None:
     headers: dict[str, Any] = {name: response[name] for name in KEPT_HEADERS if name in response}
     kept = IdempotencyRecord.objects.filter(pk=record.pk, status=None, created_at=record.created_at)
     if kept.update(status=response.status_code, headers=headers, body=body) != 1:
-        raise ApiProblem(409, f"{HEADER}: got {record.key}, which another request took over", headers={"Retry-After": "1"})
+        raise ApiProblem(
+            409, f"{HEADER}: got {record.key}, which another request took over", headers={"Retry-After": "1"}
+        )

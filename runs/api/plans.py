@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 from uuid import UUID
 
@@ -32,16 +33,26 @@ from workbench.contracts.spec import complete_plan
 MAX_REASON = 2000
 
 
+class StrictText(s.CharField):
+    """Text only: a number is no text, and is refused instead of being written out."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises a problem that names the field for any other type."""
+        if not isinstance(data, str):
+            raise invalid(self.field_name or "$", data, "text")
+        return str(super().to_internal_value(data))
+
+
 class DraftBody(s.Serializer[Any]):
     """A plan document as YAML or JSON text."""
 
-    text = s.CharField(trim_whitespace=False, max_length=1_000_000, help_text="YAML or JSON")
+    text = StrictText(trim_whitespace=False, max_length=1_000_000, help_text="YAML or JSON")
 
 
 class NewDraftBody(DraftBody):
     """A new draft: its name and its document."""
 
-    slug = s.CharField(max_length=100)
+    slug = StrictText(max_length=100)
 
     def get_fields(self) -> dict[str, Any]:
         """Name first."""
@@ -52,7 +63,7 @@ class NewDraftBody(DraftBody):
 class ReasonBody(s.Serializer[Any]):
     """Why."""
 
-    reason = s.CharField(min_length=1, max_length=MAX_REASON)
+    reason = StrictText(min_length=1, max_length=MAX_REASON)
 
 
 class CheckedSerializer(s.Serializer[Any]):
@@ -186,11 +197,13 @@ class OnePlan(PlanView):
                 428, "If-Match: got none, expected the ETag that was read", errors=[fault("If-Match", "", "an ETag")]
             )
         if plan.state != "draft":
-            raise AlreadyFrozen(f"plan {plan.slug}: it is {plan.state}; its bytes never change. Save under another name.")
+            raise AlreadyFrozen(
+                f"plan {plan.slug}: it is {plan.state}; its bytes never change. Save under another name."
+            )
         if given.strip() != etag_of(plan):
             raise ApiProblem(
                 412,
-                f"If-Match: got {given[:80]}, expected {etag_of(plan)}: another writer saved first; nothing was changed",
+                f"If-Match: got {given[:80]}, expected {etag_of(plan)}: another writer saved first",
                 errors=[fault("If-Match", given, etag_of(plan))],
                 headers={"ETag": etag_of(plan)},
             )
@@ -234,7 +247,9 @@ class Difference(PlanView):
         except ValueError:
             pass
         if not 8 <= len(text) <= 64 or set(text) - set("0123456789abcdef"):
-            raise invalid("against", text, "the uid of a plan, or at least 8 hexadecimal digits of a version's hash", 400)
+            raise invalid(
+                "against", text, "the uid of a plan, or at least 8 hexadecimal digits of a version's hash", 400
+            )
         found = get_visible(self.principal, PlanVersion.objects.all(), sha256__startswith=text)
         return _flat(plan_body(found)["plan"])
 
@@ -243,16 +258,16 @@ def _document(plan: Plan) -> dict[str, Any]:
     if plan.current_version is not None:
         return _flat(plan_body(plan.current_version)["plan"])
     document = parse_plan_text(plan.draft_text)
-    try:
+    with contextlib.suppress(PlanInvalid):  # a draft with faults is compared as it is written
         document = complete_plan(document)
-    except PlanInvalid:
-        pass  # a draft with faults is compared as it is written
     return _flat(document)
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, dict) and value:
-        return {k: v for name, item in value.items() for k, v in _flat(item, f"{path}.{name}" if path else name).items()}
+        return {
+            k: v for name, item in value.items() for k, v in _flat(item, f"{path}.{name}" if path else name).items()
+        }
     if isinstance(value, list) and value:
         return {k: v for i, item in enumerate(value) for k, v in _flat(item, f"{path}[{i}]").items()}
     return {path: value}
@@ -339,9 +354,7 @@ class Start(PlanView):
         self.read_body(request)
         if plan.current_version is None or plan.state != "frozen":
             raise DomainError(f"plan: got {plan.slug}, which is {plan.state}, expected a frozen plan")
-        execution = start_execution(
-            plan.current_version, by=self.actor(), at=timezone.now(), provenance=provenance()
-        )
+        execution = start_execution(plan.current_version, by=self.actor(), at=timezone.now(), provenance=provenance())
         return Response(
             sparse(request, ExecutionSerializer, [execution])[0],
             status=201,

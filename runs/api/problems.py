@@ -161,5 +161,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
 
 def not_found(request: Any, *args: Any, **kwargs: Any) -> JsonResponse:
     """An address of the API that does not exist."""
-    body = problem(status.HTTP_404_NOT_FOUND, f"{request.path}: got no such address, expected one of /api/v1/openapi.json")
+    body = problem(
+        status.HTTP_404_NOT_FOUND, f"{request.path}: got no such address, expected one of /api/v1/openapi.json"
+    )
     return JsonResponse(body, status=404, content_type=CONTENT_TYPE)

@@ -27,7 +27,7 @@ from runs.storage import blob_store
 from runs.visibility import visible_checkpoints
 from workbench.capturefile import read_capture
 from workbench.contracts.canonical import sha256_hex
-from workbench.contracts.capture import decode_capture
+from workbench.contracts.capture import Capture
 from workbench.contracts.records import CaptureRef
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -87,6 +87,13 @@ class GroupCaptures(ApiView):
         return send_blob(request, sha256, f"group-{group.uid}.captures", "application/octet-stream")
 
 
+class HasFatal(Filter):
+    """``has_fatal=true`` asks for rows whose column is not null."""
+
+    def value(self, text: str) -> Any:
+        return not super().value(text)
+
+
 class Trajectories(ListView):
     """Trajectories of visible studies."""
 
@@ -103,25 +110,13 @@ class Trajectories(ListView):
         Filter("terminal", "terminal"),
         Filter("success", "success", "boolean"),
         Filter("recovered", "recovered", "boolean"),
-        Filter("has_fatal", "fatal_confirmed__isnull", "boolean"),
+        HasFatal("has_fatal", "fatal_confirmed__isnull", "boolean"),
         Filter("min_reward", "reward_total__gte", "number"),
         Filter("max_reward", "reward_total__lte", "number"),
     )
 
     def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
         return visible(self.principal, trajectories())
-
-
-class HasFatal(Filter):
-    """``has_fatal=true`` asks for rows whose column is not null."""
-
-    def value(self, text: str) -> Any:
-        return not super().value(text)
-
-
-Trajectories.filters = tuple(
-    HasFatal(item.name, item.lookup, item.kind) if item.name == "has_fatal" else item for item in Trajectories.filters
-)
 
 
 class OneTrajectory(DetailView):
@@ -168,7 +163,9 @@ def capture_bytes(turn: Turn) -> bytes:
     store = blob_store()
     if not store.exists(blob):
         gone = Tombstone.objects.filter(sha256=blob).first()
-        raise ApiProblem(410 if gone else 404, f"blob {blob}: " + (gone.reason if gone else "the store holds no such bytes"))
+        raise ApiProblem(
+            410 if gone else 404, f"blob {blob}: " + (gone.reason if gone else "the store holds no such bytes")
+        )
     assert turn.capture_sha256 is not None and turn.offset is not None and turn.length is not None
     ref = CaptureRef(turn.capture_sha256, str(turn.trajectory.uid), turn.decision, turn.offset, turn.length)
     return read_capture(store.get(blob), ref)
@@ -205,7 +202,7 @@ SCHEMA = pa.schema(
 
 def token_batch(turn: Turn) -> pa.RecordBatch:
     """One capture as columns: its prompt, then what was generated. A log-probability that is absent is null."""
-    capture = decode_capture(capture_bytes(turn))
+    capture = Capture.from_bytes(capture_bytes(turn))
     prompt, generated = list(capture.prompt_ids), list(capture.generated_ids)
     n, m = len(prompt), len(generated)
     logprobs = [None] * m if capture.sampler_logprobs is None else list(capture.sampler_logprobs)

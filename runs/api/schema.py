@@ -1,0 +1,139 @@
+"""OpenAPI 3.1 of the API, from the views' own declarations: parameters, bodies, answers and every problem."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from django.http import JsonResponse
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
+from rest_framework import serializers as s
+from rest_framework.request import Request
+
+from runs.api.base import MAX_LIMIT, ApiView, Filter, ListView, PostView
+from runs.api.problems import CONTENT_TYPE, TITLES
+from runs.api.serializers import ProblemSerializer
+
+TYPES = {
+    "text": OpenApiTypes.STR,
+    "uuid": OpenApiTypes.UUID,
+    "integer": OpenApiTypes.INT,
+    "number": OpenApiTypes.DOUBLE,
+    "boolean": OpenApiTypes.BOOL,
+    "time": OpenApiTypes.DATETIME,
+}
+
+
+def _parameter(item: Filter) -> OpenApiParameter:
+    return OpenApiParameter(item.name, TYPES[item.kind], "query", description=item.help, enum=item.choices or None)
+
+
+def _header(name: str, text: str, *, required: bool = False) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, "header", description=text, required=required)
+
+
+class ApiSchema(AutoSchema):
+    """One operation, read from the view's attributes."""
+
+    def get_tags(self) -> list[str]:
+        """The resource."""
+        return [self.view.tag or "service"]
+
+    def get_summary(self) -> str | None:
+        """``<method>_summary``, else ``summary``."""
+        found: str | None = getattr(self.view, f"{self.method.lower()}_summary", None) or self.view.summary
+        return found
+
+    def get_operation_id(self) -> str:
+        """Method and address."""
+        parts = [part.strip("{}") for part in self.path.split("/v1/")[-1].split("/") if part]
+        return "_".join([self.method.lower(), *parts]).replace("-", "_").replace(".", "_")
+
+    def get_override_parameters(self) -> list[Any]:
+        """Filters, paging, sparse fields and headers."""
+        view, found = self.view, [_parameter(item) for item in getattr(self.view, "parameters", ())]
+        if self.method == "GET" and isinstance(view, ListView):
+            found += [_parameter(item) for item in view.filters]
+            found += [
+                OpenApiParameter("cursor", str, description="next_cursor of the last page"),
+                OpenApiParameter("limit", int, description=f"1 to {MAX_LIMIT}, 50 by default"),
+                OpenApiParameter("order", str, enum=["newest", "oldest"]),
+                OpenApiParameter("fields", str, description="comma-separated members; absent: all of them"),
+            ]
+        elif self.method == "GET" and getattr(view, "takes_fields", False):
+            found.append(OpenApiParameter("fields", str, description="comma-separated members; absent: all of them"))
+        if self.method == "GET" and getattr(view, "is_download", False):
+            found += [_header("Range", "bytes=first-last, a single range"), _header("If-None-Match", "an ETag")]
+        if self.method == "POST":
+            found.append(_header("Idempotency-Key", "the change is done once for each key; its answer is kept 7 days"))
+        if self.method == "PUT":
+            found.append(_header("If-Match", "the ETag that was read", required=True))
+        return found
+
+    def get_request_serializer(self) -> Any:
+        """``put_body`` for PUT, ``body`` for POST."""
+        if self.method == "PUT":
+            return getattr(self.view, "put_body", None)
+        return self.view.body if self.method == "POST" else None
+
+    def get_response_serializers(self) -> Any:
+        """The answer, and a problem for everything that can go wrong."""
+        view = self.view
+        found: dict[Any, Any] = {}
+        code = str(view.status_code) if self.method == "POST" else "200"
+        if getattr(view, "is_download", False):
+            for text in ("200", "206"):
+                found[(text, "application/octet-stream")] = OpenApiTypes.BINARY
+            found["304"] = OpenApiResponse(description="not changed")
+        elif self.method == "GET" and isinstance(view, ListView):
+            found[code] = _page_of(view.serializer)  # type: ignore[arg-type]
+        else:
+            chosen = getattr(view, "post_serializer", None) if self.method == "POST" else None
+            found[code] = chosen or view.serializer or OpenApiTypes.OBJECT
+        for status in self._problems():
+            found[(str(status), CONTENT_TYPE)] = OpenApiResponse(ProblemSerializer, description=TITLES[status])
+        return found
+
+    def _problems(self) -> list[int]:
+        codes = {400, 401, 403, 404, 405, 406, 429, 500}
+        if self.method in ("POST", "PUT"):
+            codes |= {409, 413, 415, 422}
+        if self.method == "PUT":
+            codes |= {412, 428}
+        if getattr(self.view, "is_download", False):
+            codes |= {410, 416}
+        if self.view.tag == "plans":
+            codes |= {409, 422}
+        return sorted(codes)
+
+
+@functools.lru_cache(maxsize=64)
+def _page_of(kind: Any) -> Any:
+    return inline_serializer(
+        f"{kind.__name__.removesuffix('Serializer')}Page",
+        {"items": kind(many=True), "next_cursor": s.CharField(allow_null=True), "upto": s.IntegerField()},
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def document() -> dict[str, Any]:
+    """The whole schema; the same for every reader, since it names no object."""
+    generator = SchemaGenerator(urlconf="runs.api.schema_urls")
+    found: dict[str, Any] = generator.get_schema(request=None, public=True)
+    return found
+
+
+class OpenApi(ApiView):
+    """The schema."""
+
+    tag, summary = "service", "OpenAPI 3.1 of this API"
+
+    def get(self, request: Request, **kwargs: Any) -> JsonResponse:
+        """JSON."""
+        return JsonResponse(document(), json_dumps_params={"ensure_ascii": False})
+
+
+__all__ = ["ApiSchema", "OpenApi", "PostView", "document"]
