@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+API_RATES = {"read": 6000, "change": 600}  # requests per minute of one user, or of one address
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["runs.api.parsing.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["runs.api.authentication.BearerToken", "runs.api.authentication.Session"],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": ["runs.api.throttling.ReadThrottle", "runs.api.throttling.ChangeThrottle"],
-    "DEFAULT_THROTTLE_RATES": {"read": "6000/min", "change": "600/min"},  # of one user, or of one address
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "runs.api.negotiation.Negotiation",
+    "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_SCHEMA_CLASS": "runs.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "runs.api.problems.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",

@@ -18,6 +18,7 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from runs.access import Principal
+from runs.access import principal_of as cached
 from runs.api import idempotency
 from runs.api.authentication import principal_of
 from runs.api.problems import ApiProblem, invalid
@@ -101,8 +102,16 @@ class ApiView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate, throttle, and keep the principal."""
         super().initial(request, *args, **kwargs)
-        self.principal = principal_of(request)
-        request._request.principal = self.principal
+        request._request.principal = principal_of(request)
+        self.principal = cached(request._request)  # keeps what one request looks up
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Say with every answer what is left of the rate limit."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in getattr(request, "rate_limit", {}).items():
+            answer.headers[name] = value
+        answer.headers.setdefault("Cache-Control", "private, no-cache")
+        return answer
 
     def actor(self) -> Actor:
         """The actor of a change; nobody is refused with 401."""
@@ -147,6 +156,8 @@ class PostView(ApiView):
 
 class DetailView(ApiView):
     """One object: subclasses give ``find``."""
+
+    takes_fields = True
 
     def find(self, request: Request, **kwargs: Any) -> Any:
         """The visible object, or ``Http404``."""
@@ -241,7 +252,8 @@ def page(request: Request, rows: QuerySet[Any]) -> tuple[list[Any], str | None, 
 
 def sparse(request: Request, serializer: type[Serializer[Any]], rows: list[Model] | list[Any]) -> list[dict[str, Any]]:
     """Rows as plain values; with ``?fields=a,b`` only those members, and only those are computed."""
-    instance = serializer(context={"request": request})
+    of_page = getattr(serializer, "context_of", None)
+    instance = serializer(context={"request": request, **(of_page(rows) if of_page else {})})
     wanted = request.query_params.get("fields")
     if wanted is not None:
         names = [name for name in wanted.split(",") if name]

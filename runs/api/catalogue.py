@@ -138,7 +138,7 @@ class ReceiptBytes(ApiView):
     """The canonical bytes that a receipt's hash covers."""
 
     tag, summary = "receipts", "Download a receipt's canonical bytes"
-    is_download = True
+    is_download, media_type = True, "application/json"
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """The bytes."""

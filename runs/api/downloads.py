@@ -1,4 +1,4 @@
-"""Bytes with their hash: streamed, with a single Range, an ETag that is the hash, and Content-Digest."""
+"""Bytes with their hash: streamed, with a single Range, an ETag that is the hash, and digests (RFC 9530)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def _headers(response: HttpResponseBase, sha256: str, filename: str) -> HttpResp
     response["ETag"] = f'"{sha256}"'
     response["Accept-Ranges"] = "bytes"
     response["X-Data-SHA256"] = sha256
-    response["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(sha256)).decode()}:"
+    digest = f"sha-256=:{base64.b64encode(bytes.fromhex(sha256)).decode()}:"
+    response["Repr-Digest"] = digest
+    if response.status_code == 200:
+        response["Content-Digest"] = digest  # of a part only the whole's digest is known
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, max-age=31536000, immutable"

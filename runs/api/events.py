@@ -1,16 +1,20 @@
 """Events since a cursor: receipts of the streams in scope, in order within each stream, none lost.
 
 The cursor holds a position (stream, seq) for each stream, since a key that grows with insertion loses
-events where transactions commit out of order. With ``wait`` the request stays open until there is one.
+events where transactions commit out of order. A stream is named by its subject's kind and key, which are
+small numbers, so that a study of some thousand runs still fits into an address. With ``wait`` the request
+stays open until there is an event.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import threading
 import time
 import zlib
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +34,7 @@ from workbench.contracts.canonical import canonical_bytes, parse_json
 from workbench.contracts.errors import CanonicalError
 
 MAX_WAIT = 30
-MAX_STREAMS = 5_000
+MAX_STREAMS = 3_000
 LOOK_EVERY = 0.5  # seconds between two looks of a request that waits
 WAITERS = threading.BoundedSemaphore(48)  # of the web process's threads; the rest stay free for pages
 SCOPES: dict[str, tuple[type[Any], str]] = {
@@ -41,6 +45,15 @@ SCOPES: dict[str, tuple[type[Any], str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Stream:
+    """A receipt stream by its subject."""
+
+    kind: str
+    key: int
+    name: str
+
+
 class EventsSerializer(s.Serializer[Any]):
     """Events and the cursor that follows them. ``more``: there are others already; ask again at once."""
 
@@ -49,27 +62,35 @@ class EventsSerializer(s.Serializer[Any]):
     more = s.BooleanField()
 
 
-def encode(positions: dict[str, int]) -> str:
-    """Cursor text: compressed canonical JSON of stream -> seq."""
-    return base64.urlsafe_b64encode(zlib.compress(canonical_bytes(positions), 6)).decode().rstrip("=")
+def encode(streams: list[Stream], positions: dict[str, int]) -> str:
+    """Cursor text: by kind, the steps from key to key and the position at each."""
+    value: dict[str, list[list[int]]] = {}
+    for kind in STREAMS:
+        placed = sorted((item.key, positions[item.name]) for item in streams if item.kind == kind
+                        and positions.get(item.name))  # fmt: skip
+        if placed:
+            keys = [key for key, _ in placed]
+            steps = [key - before for key, before in zip(keys, [0, *keys], strict=False)]
+            value[kind] = [steps, [seq for _, seq in placed]]
+    return base64.urlsafe_b64encode(zlib.compress(canonical_bytes(value), 9)).decode().rstrip("=")
 
 
-def decode(text: str) -> dict[str, int]:
-    """The inverse; a problem for what this API did not give out."""
+def decode(text: str, streams: list[Stream]) -> dict[str, int]:
+    """Positions by name of those streams; a problem for what this API did not give out."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         reader = zlib.decompressobj()
-        data = reader.decompress(packed, 4_000_000)
-        if reader.unconsumed_tail:
-            raise ValueError("too long")
-        value = parse_json(data)
-        if not isinstance(value, dict) or len(value) > MAX_STREAMS:
-            raise ValueError("shape")
-        for seq in value.values():
-            if isinstance(seq, bool) or not isinstance(seq, int) or not 0 <= seq < 2**53:
-                raise ValueError("seq")
-        return value
-    except (ValueError, binascii.Error, zlib.error, UnicodeError, CanonicalError) as error:
+        data = reader.decompress(packed, 1_000_000)
+        if reader.unconsumed_tail or not reader.eof:
+            raise ValueError("length")
+        found: dict[tuple[str, int], int] = {}
+        for kind, (steps, positions) in parse_json(data).items():
+            if not all(type(n) is int and 0 <= n < 2**53 for n in (*steps, *positions)):
+                raise ValueError("numbers")
+            keys = itertools.accumulate(steps)
+            found.update({(kind, key): seq for key, seq in zip(keys, positions, strict=True)})
+        return {s.name: found[s.kind, s.key] for s in streams if (s.kind, s.key) in found}
+    except (ValueError, TypeError, AttributeError, binascii.Error, zlib.error, CanonicalError) as error:
         raise invalid("cursor", text, "a cursor of an earlier answer", 400) from error
 
 
@@ -96,14 +117,15 @@ class Events(ApiView):
         begin = request.query_params.get("from", "beginning")
         if begin not in ("beginning", "now"):
             raise invalid("from", begin, "beginning or now", 400)
+        names = [item.name for item in streams]
+        positions = dict(_heads(names)) if begin == "now" else {}
         if text is not None:
-            positions = {k: v for k, v in decode(text).items() if k in set(streams)}
-        else:
-            positions = {} if begin == "beginning" else dict(_heads(streams))
-        found, more = self._follow(streams, positions, limit, wait)
+            positions = decode(text, streams)
+        found, more = self._follow(names, positions, limit, wait)
         for receipt in found:
             positions[receipt.stream] = receipt.seq
-        return Response({"items": sparse(request, ReceiptSerializer, found), "cursor": encode(positions), "more": more})
+        items, cursor = sparse(request, ReceiptSerializer, found), encode(streams, positions)
+        return Response({"items": items, "cursor": cursor, "more": more})
 
     def _follow(
         self, streams: list[str], positions: dict[str, int], limit: int, wait: int
@@ -128,7 +150,7 @@ class Events(ApiView):
             raise invalid("wait", text, f"whole seconds from 0 to {MAX_WAIT}", 400)
         return int(text)
 
-    def _streams(self, request: Request) -> list[str]:
+    def _streams(self, request: Request) -> list[Stream]:
         given = [name for name in SCOPES if name in request.query_params]
         if len(given) != 1:
             raise invalid("scope", ", ".join(given) or "none", "exactly one of study, plan, execution and run", 400)
@@ -151,17 +173,17 @@ class Events(ApiView):
         return streams
 
 
-def streams_of(subject: Any) -> list[str]:
-    """Names of the streams that tell of a study, plan, execution or run."""
+def streams_of(subject: Any) -> list[Stream]:
+    """The streams that tell of a study, plan, execution or run."""
     if isinstance(subject, Run):
-        return [f"run:{subject.uid}"]
+        return [Stream("run", subject.pk, f"run:{subject.uid}")]
     if isinstance(subject, Execution):
-        where = Q(execution=subject)
-        return [f"execution:{subject.uid}", *_named("run", Run.objects.filter(where))]
+        own = Stream("execution", subject.pk, f"execution:{subject.uid}")
+        return [own, *_named("run", Run.objects.filter(execution=subject))]
     if isinstance(subject, Plan):
         of = Q(plan_version__plan=subject)
         return [
-            f"plan:{subject.uid}",
+            Stream("plan", subject.pk, f"plan:{subject.uid}"),
             *_named("execution", Execution.objects.filter(of)),
             *_named("run", Run.objects.filter(of)),
         ]
@@ -172,8 +194,8 @@ def streams_of(subject: Any) -> list[str]:
     ]
 
 
-def _named(kind: str, rows: Any) -> list[str]:
-    return [f"{kind}:{uid}" for uid in rows.values_list("uid", flat=True)]
+def _named(kind: str, rows: Any) -> list[Stream]:
+    return [Stream(kind, key, f"{kind}:{uid}") for key, uid in rows.values_list("pk", "uid")[: MAX_STREAMS + 1]]
 
 
 def _heads(streams: list[str]) -> list[tuple[str, int]]:

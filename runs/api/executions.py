@@ -16,9 +16,9 @@ from runs.actions import runs_control
 from runs.actions.advance import progress_of
 from runs.api.base import DetailView, Filter, ListView, PostView, check_parameters, sparse
 from runs.api.problems import invalid
-from runs.api.serializers import ExecutionSerializer, JobSerializer, RunSerializer
+from runs.api.serializers import ExecutionSerializer, JobSerializer, NumberOrNull, RunSerializer
 from runs.models import Execution, Job, Run
-from runs.presenters.series import DEFINITIONS
+from runs.presenters.series import DEFINITIONS, Definition
 from runs.states import JOB_TRANSITIONS, RUN_TRANSITIONS
 from workbench.contracts.canonical import encode_float
 
@@ -158,13 +158,53 @@ class SeriesSerializer(s.Serializer[Any]):
     axis = s.CharField()
     layer = s.CharField()
     x = s.ListField(child=s.FloatField())
-    y = s.ListField(child=s.JSONField(allow_null=True))
+    y = s.ListField(child=NumberOrNull())
+
+
+class DefinitionSerializer(s.Serializer[Any]):
+    """A series that a run may have."""
+
+    key = s.CharField()
+    title = s.CharField()
+    unit = s.CharField()
+    axis = s.CharField()
+    layer = s.CharField(help_text="L1 to L6")
+
+
+class SeriesListSerializer(s.Serializer[Any]):
+    """Every series by its key."""
+
+    items = DefinitionSerializer(many=True)
+
+
+class AllSeries(DetailView):
+    """Which series there are."""
+
+    tag, summary, serializer = "runs", "List the series of a run", SeriesListSerializer
+    takes_fields = False
+
+    def get(self, request: Request, **kwargs: Any) -> Response:
+        """Keys, titles and axes; the points lie in each one's own address."""
+        check_parameters(request, ())
+        get_visible(self.principal, runs(), uid=kwargs["uid"])
+        return Response({"items": [_described(definition) for definition in DEFINITIONS.values()]})
+
+
+def _described(definition: Definition) -> dict[str, str]:
+    return {
+        "key": definition.key,
+        "title": str(definition.title),
+        "unit": str(definition.unit),
+        "axis": str(definition.axis),
+        "layer": definition.layer,
+    }
 
 
 class Series(DetailView):
     """A series of a run, all points of it."""
 
     tag, summary, serializer = "runs", "Read a series of a run", SeriesSerializer
+    takes_fields = False
 
     def get(self, request: Request, **kwargs: Any) -> Response:
         """The points."""
@@ -176,11 +216,7 @@ class Series(DetailView):
         points = definition.read(run)
         return Response(
             {
-                "key": definition.key,
-                "title": str(definition.title),
-                "unit": str(definition.unit),
-                "axis": str(definition.axis),
-                "layer": definition.layer,
+                **_described(definition),
                 "x": [x for x, _, _ in points],
                 "y": [{"nonfinite": word} if word else encode_float(y) for _, y, word in points],
             }

@@ -58,7 +58,8 @@ def once(request: Request, principal: Principal, change: Callable[[], Response])
             response = change()
             _keep(record, response)
     except BaseException:
-        IdempotencyRecord.objects.filter(pk=record.pk, status=None).delete()  # nothing was changed: try again
+        # Nothing was changed: the key is free again, unless another request took it over meanwhile.
+        IdempotencyRecord.objects.filter(pk=record.pk, status=None, created_at=record.created_at).delete()
         raise
     return response
 

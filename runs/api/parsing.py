@@ -52,11 +52,11 @@ class StrictJSONParser(BaseParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """The body's value, an object. Raises ``ApiProblem``."""
         try:
-            data = stream.read()
+            data = stream.read(MAX_BYTES + 1)
         except RequestDataTooBig as error:
-            raise ApiProblem(413, f"body: got more than {MAX_BYTES} bytes, expected at most that") from error
+            raise invalid("body", "more than the server takes", f"at most {MAX_BYTES} bytes", 413) from error
         if len(data) > MAX_BYTES:
-            raise invalid("body", f"{len(data)} bytes", f"at most {MAX_BYTES}", 413)
+            raise invalid("body", f"more than {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes", 413)
         if not data.strip():
             return {}
         try:

@@ -14,33 +14,24 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs.access import PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL, get_visible, require, visible, visible_studies
+from runs.access import PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL, get_visible, require, visible
 from runs.actions import inspection
-from runs.actions.drafts import check_draft, create_draft, update_draft
+from runs.actions.drafts import DraftExists, StaleDraft, check_draft, create_draft, update_draft
 from runs.actions.execution import start_execution
 from runs.actions.plans import parse_plan_text, plan_body, supersede_plan
 from runs.actions.provenance import provenance
-from runs.api.base import ApiView, DetailView, Filter, ListView, PostView, check_parameters, sparse
+from runs.api.base import ApiView, Filter, ListView, PostView, check_parameters, sparse
 from runs.api.downloads import send_bytes
 from runs.api.problems import ApiProblem, fault, invalid
-from runs.api.serializers import ExecutionSerializer, JobSerializer, PlanSerializer, ProblemEntry, StudySerializer
+from runs.api.serializers import ExecutionSerializer, JobSerializer, PlanSerializer, ProblemEntry, StrictText
+from runs.api.studies import get_study
 from runs.errors import AlreadyFrozen, DomainError
-from runs.models import Plan, PlanVersion, Study
+from runs.models import Plan, PlanVersion
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
 from workbench.contracts.errors import PlanInvalid
 from workbench.contracts.spec import complete_plan
 
 MAX_REASON = 2000
-
-
-class StrictText(s.CharField):
-    """Text only: a number is no text, and is refused instead of being written out."""
-
-    def to_internal_value(self, data: Any) -> str:
-        """The text. Raises a problem that names the field for any other type."""
-        if not isinstance(data, str):
-            raise invalid(self.field_name or "$", data, "text")
-        return str(super().to_internal_value(data))
 
 
 class DraftBody(s.Serializer[Any]):
@@ -104,33 +95,6 @@ class PlanView(PostView):
         return get_visible(self.principal, rows_of_plans(), uid=uid)
 
 
-class Studies(ListView):
-    """Visible studies."""
-
-    tag, summary, serializer = "studies", "List studies", StudySerializer
-    filters = (Filter("visibility", "visibility", choices=("private", "internal", "public")),)
-
-    def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
-        return visible_studies(self.principal)
-
-
-class OneStudy(DetailView):
-    """One study by its slug."""
-
-    tag, summary, serializer = "studies", "Read a study", StudySerializer
-
-    def find(self, request: Request, **kwargs: Any) -> Any:
-        return get_study(self, kwargs["slug"])
-
-
-def get_study(view: ApiView, slug: str) -> Study:
-    """The visible study."""
-    found = visible_studies(view.principal).filter(slug=slug).first()
-    if found is None:
-        raise Http404("no study that you can see matches")
-    return found
-
-
 class Plans(ListView):
     """Plans of all visible studies."""
 
@@ -139,7 +103,7 @@ class Plans(ListView):
         Filter("study", "study__slug"),
         Filter("state", "state", choices=("draft", "frozen", "superseded")),
         Filter("slug", "slug"),
-        Filter("sha256", "versions__sha256__startswith"),
+        Filter("sha256", "current_version__sha256__startswith", help="a prefix"),
     )
 
     def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
@@ -155,7 +119,10 @@ class CreatePlan(PostView):
         study = get_study(self, kwargs["slug"])
         require(self.principal, PLAN_WRITE, study)
         given = self.read_body(request)
-        plan = create_draft(study, given["slug"], given["text"], by=self.actor(), at=timezone.now())
+        try:
+            plan = create_draft(study, given["slug"], given["text"], by=self.actor(), at=timezone.now())
+        except DraftExists as error:
+            raise invalid("slug", given["slug"], f"a name that no plan of study {study.slug} has", 409) from error
         return _draft(request, plan, 201)
 
 
@@ -173,13 +140,23 @@ def etag_of(plan: Plan) -> str:
     return f'"{plan.state}-{plan.draft_revision}"'
 
 
+def _stale(given: str, plan: Plan) -> ApiProblem:
+    expected = etag_of(plan)
+    return ApiProblem(
+        412,
+        f"If-Match: got {given[:80]}, expected {expected}: another writer saved first",
+        errors=[fault("If-Match", given, expected)],
+        headers={"ETag": expected},
+    )
+
+
 class OnePlan(PlanView):
     """Read a plan; save its draft with If-Match."""
 
     summary, serializer, body = "Read a plan", PlanSerializer, None
     put_body = DraftBody
     put_summary = "Save a draft (If-Match: the ETag that was read)"
-    http_method_names = ["get", "put", "head", "options"]
+    http_method_names = ["get", "put", "patch", "head", "options"]
 
     def get(self, request: Request, **kwargs: Any) -> Response:
         """The plan, with its ETag."""
@@ -201,15 +178,18 @@ class OnePlan(PlanView):
                 f"plan {plan.slug}: it is {plan.state}; its bytes never change. Save under another name."
             )
         if given.strip() != etag_of(plan):
-            raise ApiProblem(
-                412,
-                f"If-Match: got {given[:80]}, expected {etag_of(plan)}: another writer saved first",
-                errors=[fault("If-Match", given, etag_of(plan))],
-                headers={"ETag": etag_of(plan)},
-            )
+            raise _stale(given, plan)
         self.body = DraftBody
         text = self.read_body(request)["text"]
-        return _draft(request, update_draft(plan, text, revision=plan.draft_revision, by=by, at=timezone.now()))
+        try:
+            saved = update_draft(plan, text, revision=plan.draft_revision, by=by, at=timezone.now())
+        except StaleDraft as error:
+            raise _stale(given, error.plan) from error
+        return _draft(request, saved)
+
+    def patch(self, request: Request, **kwargs: Any) -> Response:
+        """The same: a draft has one member that can be changed."""
+        return self.put(request, **kwargs)
 
 
 class Validate(PlanView):
@@ -366,7 +346,7 @@ class PlanBytes(ApiView):
     """The canonical bytes that a frozen plan's hash covers."""
 
     tag, summary = "plans", "Download a frozen plan's canonical bytes"
-    is_download = True
+    is_download, media_type = True, "application/json"
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """The bytes."""

@@ -10,8 +10,10 @@ import re
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import OperationalError
 from django.http import Http404, JsonResponse
-from rest_framework import exceptions, status
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework import exceptions
 from rest_framework.response import Response
 
 from runs import errors as domain
@@ -36,8 +38,10 @@ TITLES = {
     428: "Precondition required",
     429: "Too many requests",
     500: "Internal error",
+    503: "Service unavailable",
 }
 _FAULT = re.compile(r"^(?P<field>[^:]{1,200}): got (?P<got>.*), expected (?P<expected>.*)$", re.DOTALL)
+RETRY = {"Retry-After": "2"}
 MAX_SHOWN = 300  # characters of a value that an error repeats
 
 
@@ -155,13 +159,19 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return _response(403, str(error) or "not allowed")
     if isinstance(error, SuspiciousOperation):
         return _response(400, str(error))
+    if isinstance(error, OperationalError):  # a writer that waited too long, or a database that is away
+        logger.warning("API request met a busy database: %s", error)
+        return _response(503, "database: it is busy; nothing was changed; send the request again", None, RETRY)
     logger.exception("API request failed", exc_info=error)
     return _response(500, "The server failed; nothing was changed by this request unless a receipt says so.")
 
 
+def answer(code: int, detail: str) -> JsonResponse:
+    """A problem outside the framework's views."""
+    return JsonResponse(problem(code, detail), status=code, content_type=CONTENT_TYPE)
+
+
+@csrf_exempt  # it changes nothing, and a check of the form's token would answer with a page
 def not_found(request: Any, *args: Any, **kwargs: Any) -> JsonResponse:
     """An address of the API that does not exist."""
-    body = problem(
-        status.HTTP_404_NOT_FOUND, f"{request.path}: got no such address, expected one of /api/v1/openapi.json"
-    )
-    return JsonResponse(body, status=404, content_type=CONTENT_TYPE)
+    return answer(404, f"{request.path}: got no such address, expected one of /api/v1/openapi.json")

@@ -14,7 +14,7 @@ from runs.access import get_visible, visible
 from runs.api.base import ApiView, DetailView, Filter, ListView, check_parameters
 from runs.api.downloads import send_blob, send_bytes
 from runs.api.problems import ApiProblem
-from runs.api.serializers import (
+from runs.api.record_serializers import (
     CaptureSerializer,
     CheckpointSerializer,
     EvaluationSerializer,
@@ -175,7 +175,7 @@ class CaptureBytes(ApiView):
     """The bytes that ``capture_sha256`` covers."""
 
     tag, summary = "captures", "Download a capture's exact bytes"
-    is_download = True
+    is_download, media_type = True, CAPTURE
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """Header and arrays."""
@@ -226,7 +226,7 @@ class TrajectoryTokens(ApiView):
     """Every captured token of a trajectory as an Arrow stream."""
 
     tag, summary = "trajectories", "Tokens of a trajectory as Arrow"
-    is_download = True
+    is_download, media_type = True, ARROW
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """One record batch per capture."""

@@ -69,13 +69,17 @@ class ApiSchema(AutoSchema):
             found += [_header("Range", "bytes=first-last, a single range"), _header("If-None-Match", "an ETag")]
         if self.method == "POST":
             found.append(_header("Idempotency-Key", "the change is done once for each key; its answer is kept 7 days"))
-        if self.method == "PUT":
+        if self.method in ("PUT", "PATCH"):
             found.append(_header("If-Match", "the ETag that was read", required=True))
+        if "{verb}" in self.path:
+            found.append(OpenApiParameter("verb", str, "path", enum=["pause", "resume", "cancel"]))
+        if "{sha256}" in self.path:
+            found.append(OpenApiParameter("sha256", {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "path"))
         return found
 
     def get_request_serializer(self) -> Any:
-        """``put_body`` for PUT, ``body`` for POST."""
-        if self.method == "PUT":
+        """``put_body`` for PUT and PATCH, ``body`` for POST."""
+        if self.method in ("PUT", "PATCH"):
             return getattr(self.view, "put_body", None)
         return self.view.body if self.method == "POST" else None
 
@@ -86,7 +90,7 @@ class ApiSchema(AutoSchema):
         code = str(view.status_code) if self.method == "POST" else "200"
         if getattr(view, "is_download", False):
             for text in ("200", "206"):
-                found[(text, "application/octet-stream")] = OpenApiTypes.BINARY
+                found[(text, getattr(view, "media_type", "application/octet-stream"))] = OpenApiTypes.BINARY
             found["304"] = OpenApiResponse(description="not changed")
         elif self.method == "GET" and isinstance(view, ListView):
             found[code] = _page_of(view.serializer)  # type: ignore[arg-type]
@@ -98,10 +102,10 @@ class ApiSchema(AutoSchema):
         return found
 
     def _problems(self) -> list[int]:
-        codes = {400, 401, 403, 404, 405, 406, 429, 500}
-        if self.method in ("POST", "PUT"):
+        codes = {400, 401, 403, 404, 405, 406, 429, 500, 503}
+        if self.method in ("POST", "PUT", "PATCH"):
             codes |= {409, 413, 415, 422}
-        if self.method == "PUT":
+        if self.method in ("PUT", "PATCH"):
             codes |= {412, 428}
         if getattr(self.view, "is_download", False):
             codes |= {410, 416}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
-from runs.api import catalogue, events, executions, me, plans, records, schema
+from runs.api import catalogue, cells, events, executions, me, plans, records, schema, studies
 from runs.api.problems import not_found
 
 
@@ -30,8 +30,8 @@ urlpatterns = [
     path("me", me.Me.as_view(), name="me"),
     path("me/tokens", me.Tokens.as_view(), name="tokens"),
     path("me/tokens/<slug:prefix>/revoke", me.OneToken.as_view(), name="token_revoke"),
-    path("studies", plans.Studies.as_view(), name="studies"),
-    path("studies/<slug:slug>", plans.OneStudy.as_view(), name="study"),
+    path("studies", studies.Studies.as_view(), name="studies"),
+    path("studies/<slug:slug>", studies.OneStudy.as_view(), name="study"),
     path("studies/<slug:slug>/plans", plans.CreatePlan.as_view(), name="plan_create"),
     path("plans", plans.Plans.as_view(), name="plans"),
     path("plans/<uuid:uid>", plans.OnePlan.as_view(), name="plan"),
@@ -42,6 +42,7 @@ urlpatterns = [
     path("plans/<uuid:uid>/freeze", plans.Freeze.as_view(), name="plan_freeze"),
     path("plans/<uuid:uid>/supersede", plans.Supersede.as_view(), name="plan_supersede"),
     path("plans/<uuid:uid>/start", plans.Start.as_view(), name="plan_start"),
+    path("plans/<uuid:uid>/cells", cells.Cells.as_view(), name="plan_cells"),
     path("plans/<uuid:uid>/bytes", plans.PlanBytes.as_view(), name="plan_bytes"),
     path("executions", executions.Executions.as_view(), name="executions"),
     path("executions/<uuid:uid>", executions.OneExecution.as_view(), name="execution"),
@@ -49,6 +50,7 @@ urlpatterns = [
     path("executions/<uuid:uid>/<verb:verb>", executions.ControlExecution.as_view(), name="execution_control"),
     path("runs", executions.Runs.as_view(), name="runs"),
     path("runs/<uuid:uid>", executions.OneRun.as_view(), name="run"),
+    path("runs/<uuid:uid>/series", executions.AllSeries.as_view(), name="series_list"),
     path("runs/<uuid:uid>/series/<slug:key>", executions.Series.as_view(), name="series"),
     path("runs/<uuid:uid>/<verb:verb>", executions.ControlRun.as_view(), name="run_control"),
     path("jobs", executions.Jobs.as_view(), name="jobs"),
