@@ -1,0 +1,78 @@
+"""``manage.py restore FILE``: a backup into an empty home, checked, then verified."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from evidence.verify import verify
+from runs.storage import blob_store
+from workbench.home import initialise
+from workbench.operations.archive import BackupError
+from workbench.operations.restore import restore_backup
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    """Exit status 1 where nothing was restored, or where what was restored does not verify."""
+
+    help = "Restore a backup into an empty home and database, then verify it."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="what manage.py backup wrote")
+        parser.add_argument("--manifest", metavar="SHA256", help="refuse a backup whose manifest has another hash")
+        parser.add_argument("--no-replay", action="store_true", help="verify without the environment's replay")
+        parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        started = time.monotonic()
+        with tqdm(unit=" members", file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
+
+            def progress(done: int, size: int) -> None:
+                bar.n = done
+                bar.set_postfix_str(f"{size / 2**20:.0f} MiB", refresh=False)
+                bar.update(0)
+
+            try:
+                result = restore_backup(
+                    options["file"], settings.HOME, expected_manifest=options["manifest"], on_progress=progress
+                )
+            except (BackupError, OSError) as error:
+                raise CommandError(f"nothing was restored: {error}") from error
+        initialise(settings.HOME)  # an older schema is brought up to date
+        report = self._verify(replay=not options["no_replay"])
+        result.update(verified=report.ok, faults=[str(item) for item in report.faults])
+        result["wall_s"] = round(time.monotonic() - started, 2)
+        if options["json"]:
+            self.stdout.write(json.dumps(result, ensure_ascii=False))
+        else:
+            self._print(result)
+        if not report.ok:
+            raise SystemExit(1)
+
+    def _verify(self, *, replay: bool) -> Any:
+        from worker.audit import recompute
+
+        self.stderr.write("restored; verifying")
+        return verify(store=blob_store(), recompute=recompute if replay else None)
+
+    def _print(self, result: dict[str, Any]) -> None:
+        self.stdout.write(
+            f"{result['home']}: {result['rows']} rows, {result['members']} members ({result['bytes']} bytes) "
+            f"of the backup made at {result['made_at']}"
+        )
+        for line in result["faults"][:SHOWN]:
+            self.stdout.write(line)
+        self.stdout.write(
+            "verified" if result["verified"] else "restored, but NOT verified: manage.py verify says more"
+        )
