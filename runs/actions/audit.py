@@ -10,12 +10,28 @@ import contextlib
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
 
 from runs.actions.actors import person_actor
-from runs.models import Actor, AuditEntry, Study, User
+from runs.models import (
+    Actor,
+    ApiToken,
+    AuditEntry,
+    Execution,
+    Group,
+    Job,
+    Plan,
+    PlanVersion,
+    Run,
+    Study,
+    Trajectory,
+    User,
+)
 from workbench.logs import redact
 
 PAGE, API, COMMAND = "page", "api", "command"
@@ -28,12 +44,17 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Channel:
-    """How the asker came in: ``name`` is page, api or command."""
+    """How the asker came in: ``name`` is page, api or command. ``noted``: what was learnt on the way."""
 
     name: str = COMMAND
     request_id: str = ""
     address: str = ""
-    token_prefix: str = ""
+    noted: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def token_prefix(self) -> str:
+        """Prefix of the token that the request carries; empty for none."""
+        return str(self.noted.get("token_prefix", ""))
 
 
 _channel: ContextVar[Channel | None] = ContextVar("audit_channel", default=None)
@@ -52,6 +73,16 @@ def channel(value: Channel) -> Iterator[None]:
 def current_channel() -> Channel:
     """The channel of this request; a command's where there is none."""
     return _channel.get() or Channel()
+
+
+def note(**what: Any) -> None:
+    """Tell the entry of the request that is under way: ``study``, ``subject``, ``detail`` or ``token_prefix``.
+
+    Without a request under way nothing is kept: an action's own entry is told directly.
+    """
+    found = _channel.get()
+    if found is not None:
+        found.noted.update(what)
 
 
 def clean(text: str, limit: int) -> str:
@@ -103,6 +134,56 @@ def record_change(
     actor = person_actor(by) if isinstance(by, User) else by
     return record(
         at=at, method="change", route=what, status=0, actor=actor, subject=subject, study=study, detail=detail
+    )
+
+
+# Kinds of rows whose uid an address may hold, and the path from there to the study.
+_BY_UID: tuple[tuple[Any, str], ...] = (
+    (Run, "plan_version__plan__study"),
+    (Plan, "study"),
+    (PlanVersion, "plan__study"),
+    (Execution, "plan_version__plan__study"),
+    (Job, "study"),
+    (Job, "execution__plan_version__plan__study"),
+    (Group, "plan_version__plan__study"),
+    (Trajectory, "group__plan_version__plan__study"),
+)
+
+
+def _study_in(parts: dict[str, Any]) -> Study | None:
+    """The study that the parts of an address name, by its slug or by the uid of something in it."""
+    slug = parts.get("study") or parts.get("slug")
+    if isinstance(slug, str) and slug:
+        return Study.objects.filter(slug=slug).first()
+    uids = [value for value in parts.values() if isinstance(value, UUID)]
+    for uid in uids[:2]:
+        for model, path in _BY_UID:
+            found = model.objects.filter(uid=uid).values_list(path, flat=True).first()
+            if found is not None:
+                return Study.objects.filter(pk=found).first()
+    return None
+
+
+def record_request(request: HttpRequest, *, status: int, came: Channel, at: datetime) -> AuditEntry:
+    """One entry for a request that asked for a change: who, what address, about what, with what answer."""
+    match = request.resolver_match
+    parts = dict(match.kwargs) if match is not None else {}
+    principal = getattr(request, "principal", None)
+    user = principal.user if principal is not None else getattr(request, "user", None)
+    token: ApiToken | None = getattr(principal, "token", None)
+    if token is not None:
+        came.noted["token_prefix"] = token.prefix
+    noted = came.noted
+    return record(
+        at=at,
+        method=request.method or "",
+        route="" if match is None else f"{match.view_name} {match.route}",
+        status=status,
+        actor=person_actor(user) if isinstance(user, User) and user.pk else noted.get("actor"),
+        subject=str(noted.get("subject") or " ".join(f"{name}={value}" for name, value in parts.items())),
+        study=noted.get("study") or _study_in(parts),
+        detail=str(noted.get("detail", "")),
+        came=came,
     )
 
 
