@@ -96,7 +96,7 @@ def reward_ref(body: dict[str, Any]) -> dict[str, Any]:
     """The reward that the plan names; with its code where that comes from outside the environment."""
     plan, bound = body["plan"]["reward"], body[BINDINGS]["reward"]
     named = {"id": plan["id"], "version": plan["version"]}
-    return {**named, "code_sha256": bound["code_sha256"], **bound["code"]} if bound.get("code") else named
+    return {**named, "code_sha256": bound["code_sha256"], "code": bound["code"]} if bound.get("code") else named
 
 
 def update_spec(job: Job) -> UpdateSpec:

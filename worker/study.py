@@ -38,7 +38,7 @@ from runs.models import (
     Study,
     TrajectoryCredit,
 )
-from workbench.contracts.canonical import parse_canonical
+from workbench.contracts.canonical import canonical_bytes, parse_canonical
 from workbench.contracts.spec import complete_plan
 
 STUDIES = Path(__file__).resolve().parent / "studies"
@@ -95,18 +95,37 @@ def _preparing(slug: str, scale: str, on_progress: Progress | None) -> Iterator[
 def prepare(slug: str, scale: str, *, by: Actor, on_progress: Progress | None = None) -> PlanVersion:
     """The frozen plan of a bundled study at a scale, frozen now if it is not yet."""
     card, document = load_study(slug, scale)
+    with _preparing(slug, scale, on_progress) as note:
+        return _frozen(document, card, by=by, visibility=Study.PUBLIC, note=note)
+
+
+def freeze_document(document: dict[str, Any], *, by: Actor, on_progress: Progress | None = None) -> PlanVersion:
+    """The frozen plan of a user's own document, frozen now if it is not yet.
+
+    Its study is made where there is none of that name. Raises ``PlanInvalid`` for a document with
+    faults, ``DomainError`` where what it names cannot be bound or where another plan was frozen under its name.
+    """
     plan = complete_plan(document)
+    card = {"title": plan["title"], "summary": plan["question"]}
+    note: Progress = on_progress or (lambda value: None)
+    version = _frozen(document, card, by=by, visibility=Study.PRIVATE, note=note)
+    if canonical_bytes(plan_body(version)["plan"]) != canonical_bytes(plan):
+        raise DomainError(f"{plan['name']}: it was frozen with other content; give the changed document another name")
+    return version
+
+
+def _frozen(
+    document: dict[str, Any], card: dict[str, Any], *, by: Actor, visibility: str, note: Progress
+) -> PlanVersion:
+    plan, at = complete_plan(document), timezone.now()
     study = ensure_study(
-        slug, title=card["title"], summary=card["summary"], by=by, at=timezone.now(), visibility=Study.PUBLIC
+        plan["study"], title=card["title"], summary=card["summary"], by=by, at=at, visibility=visibility
     )
     existing = study.plans.filter(slug=plan["name"]).first()
     if existing is not None and existing.current_version is not None:
         return existing.current_version
-    draft = save_draft(
-        study, plan["name"], json.dumps(document, ensure_ascii=False, indent=1), by=by, at=timezone.now()
-    )
-    with _preparing(slug, scale, on_progress) as note:
-        _inspected(draft, by, note)
+    draft = save_draft(study, plan["name"], json.dumps(document, ensure_ascii=False, indent=1), by=by, at=at)
+    _inspected(draft, by, note)
     return freeze_inspected(draft, by=by, at=timezone.now())  # the moment at which everything is bound
 
 
@@ -132,8 +151,12 @@ def _inspected(draft: Plan, by: Actor, note: Progress) -> None:
 def start_study(slug: str, scale: str, *, by: Actor | None = None, on_progress: Progress | None = None) -> Execution:
     """Freeze (if need be) and start a bundled study; an execution that exists is returned as it is."""
     actor = by or service_actor("study")
-    version = prepare(slug, scale, by=actor, on_progress=on_progress)
-    return start_execution(version, by=actor, at=timezone.now(), provenance=provenance())
+    return start_version(prepare(slug, scale, by=actor, on_progress=on_progress), by=actor)
+
+
+def start_version(version: PlanVersion, *, by: Actor) -> Execution:
+    """Start a frozen plan; an execution that exists is returned as it is."""
+    return start_execution(version, by=by, at=timezone.now(), provenance=provenance())
 
 
 def _run_summary(run: Run) -> dict[str, Any]:

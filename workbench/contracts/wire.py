@@ -133,7 +133,7 @@ def from_wire(kind: type[T], value: Any, path: str = "$") -> T:
     if not isinstance(value, dict):
         _fail(path, value, f"an object ({kind.__name__})")
     readers = _fields(typing.cast(Any, kind))
-    if value.keys() != readers.keys() and not _required(kind) <= value.keys() <= readers.keys():
+    if value.keys() != readers.keys() and not _required(typing.cast(Any, kind)) <= value.keys() <= readers.keys():
         unknown, missing = sorted(set(value) - set(readers)), [name for name in readers if name not in value]
         _fail(path, {"unknown": unknown, "missing": missing}, f"exactly the fields of {kind.__name__}")
     return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items() if name in value})

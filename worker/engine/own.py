@@ -78,7 +78,9 @@ def bound_code(spec: CollectSpec) -> BoundCode:
             raise CodeChanged(
                 f"reward {reward_id!r}: got nothing under this name, expected the reward that the plan binds"
             )
-        require_unchanged(f"reward {reward_id!r}", spec.reward, code)
+        require_unchanged(
+            f"reward {reward_id!r}", {"code_sha256": spec.reward["code_sha256"], **spec.reward["code"]}, code
+        )
         outside["reward"] = code.sha256()
     if spec.policy.profile:
         outside["profile"] = str(spec.policy.profile["code_sha256"])

@@ -61,7 +61,7 @@ def tools(subject: Subject) -> str:
 def tasks(subject: Subject) -> str:
     """Tasks in known splits, each task in one split only, with tools that exist and canonical content."""
     expect(bool(subject.tasks), "tasks()", "none", "tasks")
-    known, where = {item.name for item in subject.tools}, {}
+    known, where = {item.name for item in subject.tools}, dict[str, Task]()
     for task in subject.tasks:
         expect(isinstance(task, Task), "tasks()", type(task).__name__, "Task")
         at = f"task {task.key}"
