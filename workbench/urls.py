@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from runs.api import docs
 from workbench import urls_accounts, urls_operations
 
 urlpatterns = [
     *urls_operations.urlpatterns,
     *urls_accounts.urlpatterns,
     path("i18n/", include("django.conf.urls.i18n")),
+    path("api/", docs.page, name="api_docs"),
     path("api/v1/", include("runs.api.urls")),
     path("", include("runs.urls")),
 ]
