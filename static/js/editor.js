@@ -23,7 +23,12 @@
     if (found === "yaml") { fit(); ask(600); } else { ask(900); }
   });
   form.addEventListener("htmx:configRequest", () => { sent = typed; });
-  form.addEventListener("htmx:beforeSwap", (event) => { if (sent !== typed) { event.detail.shouldSwap = false; ask(250); } });
+  form.addEventListener("htmx:beforeSwap", (event) => {
+    if (sent === typed) return;
+    event.detail.shouldSwap = false;
+    const by = event.detail.requestConfig && event.detail.requestConfig.elt;
+    if (by instanceof HTMLButtonElement && by.isConnected) by.click(); else ask(250);
+  });
   form.addEventListener("click", (event) => { if (event.target.closest('button[value^="add:"], button[value^="remove:"]')) { dirty = true; mark.hidden = false; } });
 
   // Places stay: scroll of both sides, cursor, folded sections.

@@ -47,7 +47,7 @@ def test_a_problem_stands_beside_its_field_and_its_line(researcher: Client, worl
     assert line == "  group_size: 1"
     text = answer.content.decode()
     assert f'id="line-{problem.line}"' in text and 'id="field-rollout-group_size-problems"><p' in text
-    assert "got 1, expected int in [2, 32]" in text
+    assert "got 1, expected a whole number, 2 to 32" in text
     assert _stored().draft_revision == 1  # a check saves nothing
 
 

@@ -17,6 +17,7 @@ from runs.actions.tasks import store_task_set
 from runs.models import EvaluationItem, Study, Task, TaskSet, User
 from runs.presenters.catalogue import registered
 from runs.presenters.catalogue.tasksets import overlaps
+from runs.presenters.catalogue.words import MEMORY_ASSUMED, MEMORY_TERMS
 from tests.pages.catalogue_people import client_of, member
 from tests.pages.state import World
 from workbench.contracts.canonical import canonical_bytes
@@ -176,6 +177,7 @@ def test_the_fit_adds_up(db: None) -> None:
     """Resident terms and the larger of the update's and the rollout's, by the document's own labels."""
     fit = registered.fit()
     assert fit is not None
+    assert (tuple(name for name, _size in fit.terms), fit.assumed) == (MEMORY_TERMS, MEMORY_ASSUMED)
     sums = {stage: sum(size for name, size in fit.terms if name.endswith(f"({stage})")) for stage in
             ("resident", "update", "rollout")}  # fmt: skip
     assert abs(sums["resident"] + max(sums["update"], sums["rollout"]) - fit.total) <= 2  # each term is rounded

@@ -49,7 +49,8 @@ def _changed(**members: Any) -> dict[str, Any]:
         (_changed(b={"c": "y: z", "d": [1, 2], "e": {"f": 1, "g": "two"}}), "  c: 'y: z'"),
         (_changed(b={"c": "x", "d": [1, 2], "e": {"f": 1}}), "  e: {f: 1}"),
         (_changed(b={"c": "x", "d": [1, 2], "e": {"f": 1, "g": "two"}, "h": {"i": 3}}), "    i: 3"),
-        (_changed(arms=[{"key": "A", "title": {"en": "Hi", "zh": "嗨"}}, {"key": "B", "title": {"en": "s"}}]), "      en: s"),
+        (_changed(arms=[{"key": "A", "title": {"en": "Hi", "zh": "嗨"}},
+                        {"key": "B", "title": {"en": "s"}}]), "      en: s"),
     ],
 )  # fmt: skip
 def test_one_field_is_changed_in_its_place(document: dict[str, Any], line: str) -> None:
@@ -97,7 +98,8 @@ def test_paths_there_and_back() -> None:
 
 
 _scalars = st.one_of(
-    st.integers(-(10**9), 10**9), st.booleans(), st.none(), st.sampled_from(["", "x", "yes", "1", "1e-06", "a: b", "# c", "中"])
+    st.integers(-(10**9), 10**9), st.booleans(), st.none(),
+    st.sampled_from(["", "x", "yes", "1", "1e-06", "a: b", "# c", "中"]),
 )  # fmt: skip
 _values = st.recursive(
     _scalars,

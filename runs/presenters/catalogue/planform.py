@@ -165,7 +165,11 @@ def _expects(spec: Any) -> str:
     if spec.kind in ("int", "float"):
         kind = _("a whole number") if spec.kind == "int" else _("a number")
         if spec.minimum is None or spec.maximum is None:
-            return kind if spec.minimum is None else _("%(kind)s from %(low)g") % {"kind": kind, "low": spec.minimum}
+            return (
+                kind
+                if spec.minimum is None
+                else _("%(kind)s from %(low)s") % {"kind": kind, "low": f"{spec.minimum:g}"}
+            )
         if spec.minimum == spec.maximum:
             return f"{spec.minimum:g}"
         return _("%(kind)s, %(low)s to %(high)s") % {

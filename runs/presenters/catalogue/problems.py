@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from django.utils.translation import gettext as _
 
 from runs.presenters.catalogue.planform import FormList, FormSection, anchor, walk
 from runs.presenters.catalogue.yamltext import Path, dotted_of, lines_of, path_of
@@ -25,6 +26,38 @@ class Placed:
     expected: str
     line: int
     anchor: str
+
+
+_RANGE = re.compile(r"(int|float) in \[(\S+), (\S+)\]")
+_ITEMS = re.compile(r"(\d+) to (\d+) items")
+
+
+def in_words(text: str) -> str:
+    """What the validator got or expected, in the reader's language where its wording is a fixed one."""
+    ranged, items = _RANGE.fullmatch(text), _ITEMS.fullmatch(text)
+    if ranged:
+        kind = _("a whole number") if ranged.group(1) == "int" else _("a number")
+        if ranged.group(3) == "None":
+            return _("%(kind)s from %(low)s") % {"kind": kind, "low": ranged.group(2)}
+        return _("%(kind)s, %(low)s to %(high)s") % {"kind": kind, "low": ranged.group(2), "high": ranged.group(3)}
+    if items:
+        return _("%(low)s to %(high)s items") % {"low": items.group(1), "high": items.group(2)}
+    for start, words in (
+        ("one of ", _("one of %(rest)s")),
+        ("no such field; known: ", _("no such field; known: %(rest)s")),
+    ):
+        if text.startswith(start):
+            return words % {"rest": text.removeprefix(start)}
+    fixed = {
+        "nothing": _("nothing"), "a value": _("a value"), "a list": _("a list"), "an object": _("an object"),
+        "str": _("text"), "bool": _("true or false"), "YAML or JSON text": _("YAML or JSON text"),
+        "each key once": _("each key once"), "each seed once": _("each seed once"), "each once": _("each once"),
+        "a decimal string below 2**64, without leading zeros": _("a decimal string below 2**64, without leading zeros"),
+        "equal in both arms, or declared as treatment": _("equal in both arms, or declared as treatment"),
+        "the same value in both arms": _("the same value in both arms"),
+        "a difference between the arms": _("a difference between the arms"),
+    }  # fmt: skip
+    return fixed.get(text, text)
 
 
 def _spots(problem: Problem, document: dict[str, Any] | None) -> Iterable[Path]:
@@ -72,7 +105,7 @@ def place(
     found = []
     for problem in problems:
         if document is None:
-            found.append(Placed(problem.field, problem.got, problem.expected, line or 1, ""))
+            found.append(Placed(problem.field, in_words(problem.got), in_words(problem.expected), line or 1, ""))
             continue
         spots = list(_spots(problem, document))
         spot = next((item for item in spots if _stands(document, item)), spots[-1])
@@ -82,7 +115,7 @@ def place(
             path = path[:-1]
         place_of = holder or by_section.get(str(spot[0]) if spot else "") or sections[0]
         placed = Placed(
-            problem.field, problem.got, problem.expected, lines_of(root, spot),
+            problem.field, in_words(problem.got), in_words(problem.expected), lines_of(root, spot),
             place_of.anchor if not isinstance(holder, FormList) else anchor(holder.path),
         )  # fmt: skip
         place_of.problems.append(placed)

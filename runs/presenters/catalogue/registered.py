@@ -69,12 +69,12 @@ def _built_in() -> dict[str, str]:
     """``BUILT_IN`` of the registry's source: this process reads it and never loads an environment."""
     source = settings.BASE_DIR / "worker" / "environments" / "registry.py"
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if any(isinstance(target, ast.Name) and target.id == "BUILT_IN" for target in targets):
-            value: dict[str, str] = ast.literal_eval(node.value)  # type: ignore[union-attr, arg-type]
-            return value
+            found: dict[str, str] = ast.literal_eval(node.value)
+            return found
     return {}
 
 

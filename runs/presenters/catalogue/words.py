@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 # path -> (label, help, unit)
 FIELDS: dict[str, tuple[Any, Any, Any]] = {
@@ -142,3 +143,24 @@ ITEMS: dict[str, Any] = {
     "evaluation.splits": _("split"),
     "endpoints": _("endpoint"),
 }
+
+# Words of the memory table in docs/models.md, which pages translate as they show them.
+MEMORY_TERMS = (
+    gettext_noop("NF4 weights (resident)"),
+    gettext_noop("quantisation constants (resident)"),
+    gettext_noop("weights that stay unquantised (resident)"),
+    gettext_noop("LoRA weights (resident)"),
+    gettext_noop("AdamW state (resident)"),
+    gettext_noop("gradients (resident)"),
+    gettext_noop("activations, layer inputs (update)"),
+    gettext_noop("activations, one layer (update)"),
+    gettext_noop("one dequantised weight (update)"),
+    gettext_noop("logits and what follows from them (update)"),
+    gettext_noop("key-value cache (rollout)"),
+    gettext_noop("logits of a prompt part (rollout)"),
+    gettext_noop("CUDA context and libraries (resident)"),
+    gettext_noop("allocator slack (resident)"),
+)
+MEMORY_ASSUMED = gettext_noop(
+    "At 2,048 tokens of context, microbatch 1, layers recomputed in the backward, 512 policy positions, 4 rollout rows"
+)

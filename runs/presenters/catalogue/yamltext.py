@@ -201,7 +201,7 @@ def _drop(text: str, path: Path) -> str:
         parents.append(node)
         node = found[1]
     parent, step = parents[-1], path[-1]
-    assert parent is not None and node is not None
+    assert isinstance(parent, yaml.CollectionNode) and node is not None
     key = _pair(parent, step)[0]  # type: ignore[index]
     members = [pair[0] if isinstance(pair, tuple) else pair for pair in parent.value]
     position = next(i for i, member in enumerate(members) if member is (key or node))

@@ -282,6 +282,6 @@ def _side(principal: Any, wanted: str) -> differing.Side | None:
         return _own(plan) if plan is not None else None
     if len(wanted) < 8:
         return None
-    rows = PlanVersion.objects.select_related("plan__study")
-    version = visible(principal, rows).filter(sha256__startswith=wanted.lower()).first()
+    versions = PlanVersion.objects.select_related("plan__study")
+    version = visible(principal, versions).filter(sha256__startswith=wanted.lower()).first()
     return differing.version_side(version) if version is not None else None

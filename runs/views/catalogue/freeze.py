@@ -28,26 +28,31 @@ from runs.actions.provenance import provenance
 from runs.errors import AlreadyFrozen, DomainError, StaleTransition
 from runs.models import Execution, Job, Plan
 from runs.presenters.catalogue.freezing import bytes_of, pair_views, summary
+from runs.presenters.catalogue.problems import in_words
 from runs.presenters.executions import stage_word
 from runs.views.base import render_page
 from runs.views.catalogue.base import crumbs_of, guarded, open_plan
 from workbench.contracts.errors import ContractError, PlanInvalid, Problem
 
 
+def _counts(done: Any, total: Any) -> bool:
+    return isinstance(done, int) and isinstance(total, int) and total > 0 and done >= 0
+
+
 def _inspection(job: Job | None) -> dict[str, Any]:
     """How the inspection stands: its job, whether it goes on, and its progress in words."""
     progress = (job.progress or {}) if job is not None else {}
-    done, total = progress.get("done"), progress.get("total")
-    counted = isinstance(done, int) and isinstance(total, int) and total > 0
+    done, total = progress.get("done") or 0, progress.get("total") or 0
+    share = round(100 * min(done, total) / total, 1) if _counts(done, total) else None
     stage = progress.get("stage")
     return {
         "job": job,
         "running": job is not None and job.state in OPEN,
         "stage": stage_word(str(stage)[:60]) if stage else "",
         "part": str(progress.get("part") or "")[:60].replace("_", " "),
-        "share": round(100 * min(done, total) / total, 1) if counted else None,
-        "done": done if counted else None,
-        "total": total if counted else None,
+        "share": share,
+        "done": done if share is not None else None,
+        "total": total if share is not None else None,
     }
 
 
@@ -66,6 +71,7 @@ def _draft(plan: Plan) -> dict[str, Any]:
         except (DomainError, ContractError, OSError) as error:  # the answer does not fit, or its blob is gone
             fault = str(error)
     pairs = shown.get("pairs") or (pair_views(checked.complete) if checked.complete else [])
+    problems = [Problem(item.field, in_words(item.got), in_words(item.expected)) for item in problems]
     return {**shown, "problems": problems, "fault": fault, "pairs": pairs, "inspection": _inspection(job)}
 
 

@@ -12,7 +12,7 @@ from tests.pages.browser.test_every_page import PHONE
 
 pytestmark = pytest.mark.browser
 EDIT = "/studies/fatal-mask-pair/plans/{}/edit/"
-PROBLEM = "got 1, expected int in [2, 32]"
+PROBLEM = "got 1, expected a whole number, 2 to 32"
 
 
 def _sign_in(page: Page, site: Site) -> None:
