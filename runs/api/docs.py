@@ -96,7 +96,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "api/docs.html",
-        section="api",
+        section="api_docs",
         title=_("API"),
         crumbs=[Crumb(_("API"))],
         tags=operations(),

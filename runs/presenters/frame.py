@@ -18,6 +18,15 @@ EXPECTED_RUNS = ("refused",)  # by a gate that the frozen plan bound: an outcome
 TROUBLED_JOBS = ("failed", "errored")
 
 
+# Sections without a count: what plans draw from, and the interface for scripts.
+CATALOGUE = (
+    ("runs:task_sets", _("Task sets")),
+    ("runs:environments", _("Environments")),
+    ("runs:models", _("Models")),
+    ("api_docs", _("API")),
+)
+
+
 @dataclass(frozen=True)
 class Crumb:
     """One step of the breadcrumb; ``url`` None for the page itself."""
@@ -86,4 +95,6 @@ def build_frame(principal: Principal, section: str, study: Study | None, crumbs:
     if executed is not None:
         address = reverse("runs:results", args=[executed.plan_version.plan.study.slug, executed.plan_version.plan.slug])
         nav.insert(4, NavItem(_("Results"), address, None, section == "results"))
+    for name, word in CATALOGUE:
+        nav.append(NavItem(word, reverse(name), None, name.rpartition(":")[2] == section))
     return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)
