@@ -112,8 +112,9 @@ def _read(path: str) -> dict[str, Any]:
 def bound_code(version: PlanVersion) -> list[tuple[str, str, str]]:
     """(what, its distribution and version, code hash) of everything with code that a frozen plan binds."""
     bindings = plan_body(version)["bindings"]
-    found = [("environment", bindings["environment"]), ("reward", bindings["reward"])]
-    found.append(("model profile", bindings["policy"].get("profile") or {}))
+    reward = bindings["reward"] if bindings["reward"].get("code") else {}  # else it is the environment's own
+    profile = bindings["policy"].get("profile") or {}
+    found = [("environment", bindings["environment"]), ("reward", reward), ("model profile", profile)]
     rows = []
     for name, bound in found:
         code = bound.get("code") or bound
