@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
@@ -125,7 +127,7 @@ def test_state_of_values(values: tuple[Any, ...], state: str) -> None:
 
 
 def test_a_different_grader_blocks_by_name_and_an_unknown_one_too() -> None:
-    """Reward code ab against cd: blocked as differing; nothing on one side: blocked as unknown; a runtime never blocks."""
+    """Reward code ab against cd blocks as differing, no harness as unknown; another runtime never blocks."""
     same = {"reward": "r", "reward_version": "1", "task_set": "t", "runtime": "x"}
     rows = fingerprint([{**same, "reward_code": "ab"}, {**same, "reward_code": "cd", "runtime": "y"}])
     found = {row.key: row for row in rows}
@@ -141,15 +143,11 @@ def test_captures_that_name_two_graders_block(world: World, db: None, client: Cl
     _close(world)
     groups = Group.objects.filter(run=world.runs["e3-s17"], purpose="evaluate")
     changed = {**groups.first().identities, "reward": "another"}
-    from django.db import connection
-
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, sql FROM sqlite_master WHERE type='trigger' AND tbl_name='runs_group'")
         triggers = cursor.fetchall()
         for name, _sql in triggers:
             cursor.execute(f'DROP TRIGGER "{name}"')
-        import json
-
         ids = ",".join(str(pk) for pk in groups.values_list("pk", flat=True))
         cursor.execute(f"UPDATE runs_group SET identities = %s WHERE id IN ({ids})", [json.dumps(changed)])
         for _name, sql in triggers:

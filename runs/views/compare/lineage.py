@@ -31,7 +31,7 @@ def of_plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         raise Http404("plan: it is a draft, so it has no checkpoint")
     runs = list(
         Run.objects.filter(plan_version=version)
-        .select_related("head", "arm", "parent_checkpoint")
+        .select_related("head__checkpoint", "arm", "parent_checkpoint")
         .order_by("arm__position", "seed", "pk")
     )
     return render_page(
