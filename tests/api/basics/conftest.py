@@ -13,7 +13,7 @@ from django.utils import timezone
 from runs.actions.plans import ensure_study
 from runs.actions.tokens import issue_token
 from runs.models import Membership, Study, User
-from tests.pages.world import World, build
+from tests.pages.world import World
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -42,19 +42,14 @@ class Caller:
 
 
 @pytest.fixture
-def world(db: None) -> World:
-    return build()
-
-
-@pytest.fixture
-def people(world: World) -> dict[str, User]:
+def people(world: World, db: None) -> dict[str, User]:
     """A member of each role in the public study; ``stranger`` has none; ``site`` administers the site."""
     found = {}
     for role in ("viewer", "researcher", "reviewer", "worker", "admin"):
-        found[role] = User.objects.create_user(role, password="correct horse")
+        found[role] = User.objects.create(username=role)
         Membership.objects.create(study=world.study, user=found[role], role=role)
-    found["stranger"] = User.objects.create_user("stranger", password="correct horse")
-    found["site"] = User.objects.create_superuser("site", password="correct horse")
+    found["stranger"] = User.objects.create(username="stranger")
+    found["site"] = User.objects.create(username="site", is_superuser=True)
     return found
 
 

@@ -106,7 +106,7 @@ def test_a_study_is_founded(world: World, callers: dict[str, Caller]) -> None:
     assert (status, value["visibility"]) == (201, "private")
     assert callers["stranger"].call("GET", "studies/own-study")[0] == 200
     assert callers["viewer"].call("GET", "studies/own-study")[0] == 404
-    assert callers["viewer"].call("POST", "studies", body)[0] == 422
+    assert callers["viewer"].call("POST", "studies", body)[0] == 409
     assert (
         callers["viewer"].call("POST", "studies", {"slug": "A B", "title_en": "x"})[1]["errors"][0]["field"] == "slug"
     )
@@ -132,7 +132,8 @@ def test_a_refusal_keeps_no_key_and_a_pending_one_is_a_conflict(world: World, ca
     status, _, response = create(caller, Idempotency_Key="k")
     assert (status, response["Retry-After"]) == (409, "1")
     IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(minutes=2))
-    assert create(caller, Idempotency_Key="k")[0] == 422  # taken over, done anew: the name is in use now
+    assert create(caller, Idempotency_Key="k")[0] == 409  # taken over, done anew: the name is in use now
+    assert Plan.objects.filter(slug="mine").count() == 1
 
 
 HOSTILE = [
