@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from workbench.logcontext import current_fields
 
 COLOURS = {"workbench": 1, "web": 36, "broker": 35, "io": 34, "study": 33}
 WORKER_COLOURS = (32, 92, 93, 94, 95, 96)
@@ -21,12 +25,15 @@ _NAMED = re.compile(
     r"(?i)((?:password\d?|passwd|secret(?:_key)?|csrfmiddlewaretoken|csrftoken|sessionid|authorization)"
     r"[\"']?\s*[=:]\s*(?:bearer\s+|token\s+|basic\s+)?[\"']?)[^\s\"'&,;})\]]+"
 )
+# A whole Cookie or Set-Cookie header, as text or as an entry of a printed dict; a scheme with its secret anywhere.
+_COOKIE = re.compile(r"(?i)(\b(?:http_|set-)?cookie[\"']?\s*[=:]\s*)(\"[^\"\n]*\"|'[^'\n]*'|[^\n\"']+)")
+_SCHEME = re.compile(r"(?i)\b(bearer|basic)\s+(?!\*)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@")
 
 
 def redact(text: str) -> str:
     """The text with every secret that has a known form replaced by ``***``; a token keeps its prefix."""
-    text = _TOKEN.sub(r"wb_\1_***", text)
+    text = _SCHEME.sub(r"\1 ***", _COOKIE.sub(r"\1***", _TOKEN.sub(r"wb_\1_***", text)))
     return _ADDRESS.sub(r"\1***@", _NAMED.sub(r"\1***", text))
 
 
@@ -41,6 +48,32 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, its traceback included, without secrets."""
         return redact(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object on one line: time, level, logger, message, what it belongs to, and the traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line without secrets, each text redacted before it is quoted."""
+        # A record about a request's answer is written after the request's own context has ended.
+        fields = current_fields(getattr(getattr(record, "request", None), "log_fields", None))
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+            **{name: redact(value) if isinstance(value, str) else value for name, value in fields.items()},
+        }
+        if record.exc_info:
+            line["exception"] = redact(self.formatException(record.exc_info))
+        if record.stack_info:
+            line["stack"] = redact(self.formatStack(record.stack_info))
+        return json.dumps(line)  # ASCII: a lone surrogate or a line break in a message cannot break the line
+
+
+def formatter(form: str) -> logging.Formatter:
+    """The formatter of ``settings.LOG_FORMAT``: text or json."""
+    return {"text": LineFormatter, "json": JsonFormatter}[form]()
 
 
 def prefix(name: str, *, colour: bool) -> str:

@@ -169,7 +169,10 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "workbench.middleware.ContentSecurityPolicy",
+    "workbench.operations.traffic.RequestMetrics",
     "workbench.middleware.Audit",
+    "workbench.operations.logging.RequestFields",
+    "workbench.operations.limits.BodyLimit",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -278,7 +281,7 @@ LOG_COLOUR = not os.environ.get("NO_COLOR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "workbench.logs.LineFormatter"}},
+    "formatters": {"line": {"()": "workbench.logs.formatter", "form": LOG_FORMAT}},  # noqa: F405
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {

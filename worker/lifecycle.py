@@ -27,6 +27,7 @@ from runs.errors import StaleLease
 from runs.models import Job
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.wire import from_wire, to_wire
+from workbench.logcontext import job_fields
 from workbench.settings import child_environment
 from worker import handoff, recorder
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
@@ -52,6 +53,12 @@ def execute(job_id: int) -> None:
     job = jobs.claim(job_id, owner=settings.PROCESS_NAME, at=timezone.now())
     if job is None:
         return
+    with job_fields(job):
+        _execute(job)
+
+
+def _execute(job: Job) -> None:
+    """Handle a claimed job, and say what became of it."""
     try:
         _HANDLERS[job.kind](job)
     except StaleLease as error:

@@ -103,7 +103,7 @@ class TarSink:
         info.size, info.mode, info.mtime = size, 0o600, 0
         reader = _Hashing(source)
         try:
-            self._tar.addfile(info, reader)  # type: ignore[arg-type]  # it calls nothing but read
+            self._tar.addfile(info, reader)  # it calls nothing but read
         except OSError as error:
             raise BackupError(f"member {name}: got {reader.count} bytes, expected {size} ({error})") from error
         return Member(name, size, reader.hash.hexdigest())

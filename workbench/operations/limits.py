@@ -1,0 +1,63 @@
+"""Bounds of a request's body, checked before anything reads it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+CHUNK = 64 * 1024
+
+
+def refusal(request: HttpRequest, status: int, title: str, detail: str) -> HttpResponse:
+    """A short answer: problem+json below /api/, plain text elsewhere."""
+    if request.path_info.startswith("/api/"):
+        problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+        return HttpResponse(json.dumps(problem), status=status, content_type="application/problem+json")
+    return HttpResponse(f"{title}: {detail}\n", status=status, content_type="text/plain; charset=utf-8")
+
+
+class BodyLimit:
+    """413 for a body above ``settings.REQUEST_BODY_LIMIT``: by its stated length, or once a chunked one is longer.
+
+    A chunked body within the limit is read here and given a length, which the framework needs.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        limit = settings.REQUEST_BODY_LIMIT
+        stated = str(request.META.get("CONTENT_LENGTH") or "")
+        if stated and not (stated.isascii() and stated.isdigit()):
+            return refusal(request, 400, "Bad Request", "Content-Length: expected a whole number")
+        if stated and (len(stated) > 18 or int(stated) > limit):
+            detail = f"body: got {stated[:24]} bytes, expected at most {limit}"
+            return refusal(request, 413, "Content Too Large", detail)
+        if not stated and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
+            body = _read_chunked(request, limit)
+            if body is None:
+                detail = f"body: got more than {limit} bytes, expected at most {limit}"
+                return refusal(request, 413, "Content Too Large", detail)
+            _give(request, body)
+        return self.get_response(request)
+
+
+def _read_chunked(request: Any, limit: int) -> bytes | None:
+    """The whole body; None as soon as it is longer than ``limit``."""
+    source, parts, size = request.META["wsgi.input"], [], 0
+    while data := source.read(min(CHUNK, limit + 1 - size)):
+        parts.append(data)
+        size += len(data)
+        if size > limit:
+            return None
+    return b"".join(parts)
+
+
+def _give(request: Any, body: bytes) -> None:
+    request.META["CONTENT_LENGTH"] = str(len(body))
+    request._stream = io.BytesIO(body)  # in place of the empty one that a request without a length has
