@@ -58,16 +58,18 @@ def code_identity(thing: Any) -> CodeIdentity:
     Other code consists of the package folder that holds the module, or of the module alone where that
     folder is no package (or is the folder of this interface).
     """
-    module = module_of(thing)
+    owner, folder, files = code_place(module_of(thing))
+    return CodeIdentity(*(owner or (None, None)), _hashes(folder, files))
+
+
+def code_place(module: ModuleType) -> tuple[tuple[str, str] | None, Path, list[Path]]:
+    """(distribution and version, root folder, files) of the code that ``module`` belongs to."""
     top = module.__name__.partition(".")[0]
-    if module.__name__ == "__main__" or top == PRODUCT:
-        return CodeIdentity(None, None, _hashes(*module_files(module)))
-    owner = _distribution_of(top)
-    if owner is None:
-        return CodeIdentity(None, None, _hashes(*module_files(module)))
-    root = getattr(sys.modules.get(top), "__file__", None)
-    folder, files = module_files(sys.modules[top] if root else module)
-    return CodeIdentity(*owner, _hashes(folder, files))
+    is_product = module.__name__ == "__main__" or top == PRODUCT
+    owner = None if is_product else _distribution_of(top)
+    root = sys.modules.get(top)
+    is_packed = owner is not None and getattr(root, "__file__", None) is not None
+    return owner, *module_files(root if is_packed and root is not None else module)
 
 
 def module_of(thing: Any) -> ModuleType:

@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.contracts.errors import EngineFault, EnvironmentFault
 
-from .code import PRODUCT, CodeIdentity, code_identity, module_files
+from .code import PRODUCT, CodeIdentity, code_identity, code_place
 
 ENVIRONMENTS, REWARDS, MODELS = "workbench.environments", "workbench.rewards", "workbench.models"
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -46,12 +46,17 @@ def load_object(path: str, what: str) -> Any:
     """The object at ``package.module:Name``. Raises ``EnvironmentFault`` naming path and cause."""
     module_name, _, name = path.partition(":")
     found = _imported(module_name, name, path, what)
-    if found is not None and module_name.partition(".")[0] != PRODUCT:
-        now = code_identity(sys.modules[module_name])
-        if _loaded.setdefault(module_name, now) != now:
-            _forget(module_name)
-            found = _imported(module_name, name, path, what)
-            _loaded[module_name] = code_identity(sys.modules[module_name])
+    if module_name.partition(".")[0] == PRODUCT:
+        return found
+    module = sys.modules[module_name]
+    _, folder, files = code_place(module)
+    key = str(folder if len(files) != 1 else files[0])
+    now = code_identity(module)
+    if _loaded.setdefault(key, now) != now:
+        _forget({str(path) for path in files})
+        del _loaded[key]
+        found = _imported(module_name, name, path, what)
+        _loaded[key] = code_identity(sys.modules[module_name])
     return found
 
 
@@ -63,20 +68,12 @@ def _imported(module_name: str, name: str, path: str, what: str) -> Any:
         raise EnvironmentFault(f"{what}: got {path!r}, expected an importable class ({cause})") from error
 
 
-def _forget(module_name: str) -> None:
-    """Drop every loaded module of the package that holds ``module_name``, compiled files included."""
-    folder, files = module_files(sys.modules[module_name])
-    top = sys.modules.get(module_name.partition(".")[0])
-    if top is not None and getattr(top, "__file__", None):
-        folder = Path(str(top.__file__)).resolve().parent if (folder / "__init__.py").is_file() else folder
-    known = {str(item) for item in files}
+def _forget(files: set[str]) -> None:
+    """Drop every loaded module that comes from one of the files, compiled files included."""
     for name, module in list(sys.modules.items()):
         source = getattr(module, "__file__", None)
-        if source is None or name == "__main__":
-            continue
-        place = Path(source).resolve()
-        if str(place) in known or ((folder / "__init__.py").is_file() and folder in place.parents):
-            Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
+        if source is not None and name != "__main__" and str(Path(source).resolve()) in files:
+            Path(importlib.util.cache_from_source(source)).unlink(missing_ok=True)
             del sys.modules[name]
     importlib.invalidate_caches()
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ITEMS = (
-    "anchor", "bearing", "bolt", "bracket", "bushing", "cable", "clamp", "clip", "collar", "coupler", "filter", "flange",
-    "gasket", "gear", "grommet", "hinge", "hose", "latch", "lever", "magnet", "nail", "nozzle", "nut", "piston",
-    "plate", "pulley", "rivet", "roller", "rotor", "screw", "seal", "sensor", "shaft", "sleeve", "spring", "switch",
-    "valve", "washer", "wheel", "wrench",
+    "anchor", "bearing", "bolt", "bracket", "bushing", "cable", "clamp", "clip", "collar", "coupler", "filter",
+    "flange", "gasket", "gear", "grommet", "hinge", "hose", "latch", "lever", "magnet", "nail", "nozzle", "nut",
+    "piston", "plate", "pulley", "rivet", "roller", "rotor", "screw", "seal", "sensor", "shaft", "sleeve",
+    "spring", "switch", "valve", "washer", "wheel", "wrench",
 )  # fmt: skip
 
 
