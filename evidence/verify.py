@@ -34,7 +34,7 @@ from evidence.checks.rows import check_rows
 from evidence.checks.updates import check_updates
 from evidence.report import TOMBSTONED, Problem, StepLog, VerifyReport
 from evidence.snapshot import reading
-from runs.models import Tombstone
+from runs.actions.tombstones import standing_tombstones
 from workbench.blobs import BlobStore
 
 STEPS = {
@@ -103,6 +103,6 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
 
 def _late_tombstone(item: Problem) -> Problem:
     """A blob that retention removed while its row was being read has its tombstone by now."""
-    if item.step == 5 and item.got == "None" and Tombstone.objects.filter(sha256=item.row).exists():
+    if item.step == 5 and item.got == "None" and standing_tombstones([item.row]):
         return replace(item, severity=TOMBSTONED)
     return item

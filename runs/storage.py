@@ -8,10 +8,11 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from workbench.blobs import BlobStore
 
-from .models import BlobRef
+from .models import BlobRef, Tombstone
 
 
 @lru_cache(maxsize=8)
@@ -25,7 +26,24 @@ def blob_store() -> BlobStore:
 
 
 def reference_blobs(blobs: Mapping[str, str], *, store: BlobStore) -> None:
-    """Enter blobs (sha256 -> kind) into the ledger once. Raises ``BlobMissing`` for one not in the store."""
+    """Enter blobs (sha256 -> kind) into the ledger once. Raises ``BlobMissing`` for one not in the store.
+
+    One that retention had removed, and that was produced again, is relied on again from here.
+    """
+    with transaction.atomic():
+        _rely_again(blobs)
+        _enter(blobs, store)
+
+
+def _rely_again(blobs: Mapping[str, str]) -> None:
+    from runs.actions.actors import service_actor
+    from runs.actions.tombstones import rely_again
+
+    if Tombstone.objects.filter(sha256__in=blobs).exists():
+        rely_again(blobs.keys(), actor=service_actor("retention"), at=timezone.now())
+
+
+def _enter(blobs: Mapping[str, str], store: BlobStore) -> None:
     for sha256, kind in blobs.items():
         size = store.size(sha256)
         if BlobRef.objects.filter(sha256=sha256).exists():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evidence.report import TOMBSTONED, StepLog
-from runs.models import BlobRef, Checkpoint, Group, TaskSet, Tombstone, UpdateBatch
+from runs.actions.tombstones import standing_tombstones
+from runs.models import BlobRef, Checkpoint, Group, TaskSet, UpdateBatch
 from workbench.blobs import BlobCorrupt, BlobMissing, BlobStore
 
 CHUNK = 1000
@@ -30,7 +31,7 @@ def referenced() -> Iterator[tuple[str, str, int | None]]:
 
 def check_blobs(log: StepLog, store: BlobStore) -> None:
     """Hash each blob once; a missing one differs from a tombstoned one."""
-    tombstoned = set(Tombstone.objects.values_list("sha256", flat=True))
+    tombstoned = set(standing_tombstones())  # not those whose bytes were produced again
     ledger = set(BlobRef.objects.values_list("sha256", flat=True))
     sizes: dict[str, int | None] = {}
     for sha256, where, stated in referenced():

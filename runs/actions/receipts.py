@@ -56,6 +56,11 @@ def _locked_head(stream: str) -> StreamHead:
     return head
 
 
+def lock_stream(stream: str) -> None:
+    """Hold a stream until the transaction ends: nobody else appends to it meanwhile."""
+    _locked_head(stream)
+
+
 def append_receipt(
     stream: str, kind: str, subject_uid: uuid.UUID | str | None, body: dict[str, Any], *, actor: Actor, at: datetime
 ) -> Receipt:

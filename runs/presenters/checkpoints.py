@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from runs.actions.tombstones import standing_tombstones
 from runs.models import Checkpoint, Tombstone, UpdateBatch
 
 
@@ -17,8 +18,8 @@ class Holding:
 
 
 def tombstones_of(hashes: Iterable[str]) -> dict[str, Tombstone]:
-    """Tombstones by the hash of what was removed. One query."""
-    return {row.sha256: row for row in Tombstone.objects.filter(sha256__in=set(hashes))}
+    """Tombstones that stand, by the hash of what was removed. One query, and one more where there are any."""
+    return standing_tombstones(set(hashes))
 
 
 def holdings(checkpoints: Iterable[Checkpoint]) -> list[Holding]:

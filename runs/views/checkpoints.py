@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from runs.access import principal_of
-from runs.models import Checkpoint, Tombstone
-from runs.presenters.checkpoints import adapter_filename, holdings
+from runs.models import Checkpoint
+from runs.presenters.checkpoints import adapter_filename, holdings, tombstones_of
 from runs.presenters.frame import Crumb
 from runs.storage import blob_store
 from runs.views.base import paginate, render_page
@@ -44,7 +44,7 @@ def adapter(request: HttpRequest, sha256: str) -> HttpResponseBase:
     found = rows.select_related("run").order_by("pk").first()
     if found is None:
         raise Http404(f"checkpoint: got {sha256!r}, expected the hash of a stored checkpoint")
-    tombstone = Tombstone.objects.filter(sha256=sha256).first()
+    tombstone = tombstones_of([sha256]).get(sha256)
     if tombstone is not None:
         return render_page(
             request,

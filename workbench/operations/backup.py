@@ -26,7 +26,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from evidence.checks.blobs import referenced
 from evidence.snapshot import reading
 from runs.actions.receipts import time_text
-from runs.models import StreamHead, Tombstone
+from runs.actions.tombstones import standing_tombstones
+from runs.models import StreamHead
 from workbench.blobs import BlobStore
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
 from workbench.operations import dumps
@@ -82,7 +83,7 @@ def take(target: Path, store: BlobStore) -> Snapshot:
         blobs: dict[str, str] = {}
         for sha256, where, _ in referenced():
             blobs.setdefault(sha256, where)
-        tombstoned = set(Tombstone.objects.values_list("sha256", flat=True))
+        tombstoned = standing_tombstones().keys()
         count, digest = heads()
         applied = sorted(f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations())
         gone = {sha256 for sha256 in tombstoned & blobs.keys() if not store.exists(sha256)}
@@ -167,7 +168,7 @@ def _copy_blob(sink: Sink, store: BlobStore, sha256: str, where: str) -> Member 
     try:
         file = store.path(sha256).open("rb")
     except FileNotFoundError as error:
-        if Tombstone.objects.filter(sha256=sha256).exists():
+        if standing_tombstones([sha256]):
             return None
         raise BackupError(
             f"blob {sha256}: got no bytes in the store, expected them since {where} names it and no tombstone does; "

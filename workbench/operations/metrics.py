@@ -28,6 +28,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from runs.actions.tombstones import produced_again
 from runs.models import BlobRef, Execution, Job, JobTransition, RunHead, StreamHead, Tombstone
 from workbench.celery import COMPUTE_QUEUES
 from workbench.home import running_supervisor
@@ -152,9 +153,8 @@ def _heads(at: datetime) -> Found:
 
 def _store(at: datetime) -> Found:
     ledger = BlobRef.objects.aggregate(n=Count("pk"), size=Sum("bytes"))
-    gone = BlobRef.objects.filter(sha256__in=Tombstone.objects.values("sha256")).aggregate(
-        n=Count("pk"), size=Sum("bytes")
-    )
+    removed = Tombstone.objects.exclude(sha256__in=produced_again()).values("sha256")
+    gone = BlobRef.objects.filter(sha256__in=removed).aggregate(n=Count("pk"), size=Sum("bytes"))
     rows = [(("held",), (ledger["size"] or 0) - (gone["size"] or 0)), (("tombstoned",), gone["size"] or 0)]
     yield _gauge("blob_bytes", "Bytes of blobs that rows name: held, and removed by retention.", ("kind",), rows)
     counts = [(("held",), ledger["n"] - gone["n"]), (("tombstoned",), gone["n"])]
