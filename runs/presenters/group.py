@@ -8,9 +8,20 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.models import Group, Trajectory, TrajectoryCredit
-from runs.presenters.groups import signal_state, was_skipped
+from runs.presenters.groups import Heat, full_scales, heat_of, signal_state, was_skipped
 from runs.presenters.states import state_view
+from runs.presenters.tokens import (
+    ACTION,
+    OBSERVATION,
+    THINK,
+    TokenSequence,
+    first_difference,
+    group_captures,
+    sequence_of,
+)
 from runs.presenters.trajectory import RewardView, TurnView, reward_view, turn_views
+from workbench.blobs import BlobError
+from workbench.contracts.errors import ContractError
 
 BAR = 200.0
 
@@ -100,3 +111,50 @@ def headline(group: Group, found: list[Column]) -> str:
         return _signal_sentence(group, found, parts)
     word = state_view("signal", group.signal or "").word
     return _("%(n)d of %(of)d slots succeed; %(word)s, so the optimizer skips it.") % {**parts, "word": word}
+
+
+def heat(found: list[Column]) -> Heat:
+    """The group's slots under its metrics, large enough for labels."""
+    rows = [column.row for column in found]
+    return heat_of(rows, full_scales(rows), (56.0, 16.0))
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where a slot parts from the reference slot. ``index`` None: token for token the same."""
+
+    slot: int
+    reference: Trajectory
+    index: int | None
+    place: str
+
+
+def partings(group: Group, found: list[Column]) -> tuple[dict[int, Parting], str]:
+    """First difference of every valid slot from the first valid one, by slot; and why there is none.
+
+    Read from the recorded ids of the captures.
+    """
+    valid = [column.row for column in found if column.row.status == "valid" and column.turns]
+    if len(valid) < 2:
+        return {}, _("fewer than two slots have tokens")
+    try:
+        captures = group_captures(group.capture_blob_sha256, [str(row.uid) for row in valid])
+    except (BlobError, ContractError) as error:
+        return {}, str(error)
+    sequences = {row.slot: sequence_of(captures[str(row.uid)]) for row in valid}
+    first = valid[0]
+    partings = {}
+    for row in valid[1:]:
+        index = first_difference(sequences[first.slot].ids, sequences[row.slot].ids)
+        partings[row.slot] = Parting(row.slot, first, index, _place(sequences[row.slot], sequences[first.slot], index))
+    return partings, ""
+
+
+def _place(own: TokenSequence, other: TokenSequence, index: int | None) -> str:
+    """The segment that holds a token, in words; of the other side where the own has ended."""
+    for sequence in (own, other):
+        for segment in sequence.segments:
+            if index is not None and segment.start <= index < segment.end:
+                word = {OBSERVATION: _("Observation %(d)s"), THINK: _("d%(d)s think"), ACTION: _("d%(d)s action")}
+                return word.get(segment.kind, _("prompt")) % {"d": segment.decision}
+    return ""

@@ -2,17 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Sum
+from django.utils.translation import gettext_lazy as _
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit
 from runs.presenters.drawing import Dot, stacked_dots
 
 WIDTH = 160.0
 FILTERS = ("all", "trains", "cut", "zero", "rejected", "fatal")
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """One slot under one metric. ``tone``: h1..h4 and l1..l4 of the shading ramp, none for no value."""
+
+    x: float
+    y: float
+    tone: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A small strip: rows are slots, columns metrics. ``columns``: (word, middle of the column)."""
+
+    width: float
+    height: float
+    cell: tuple[float, float]
+    cells: list[HeatCell]
+    columns: list[tuple[Any, float]]
+
+
+HEAT: tuple[tuple[str, Any, Callable[[Trajectory], float | None]], ...] = (
+    ("reward", _("reward"), lambda row: row.reward_total),
+    ("advantage", _("advantage"), lambda row: row.advantage),
+    ("success", _("success"), lambda row: None if row.success is None else float(row.success)),
+    ("depth", _("tool calls"), lambda row: row.tool_depth),
+    ("failures", _("failures seen"), lambda row: row.failures_seen),
+    ("tokens", _("tokens"), lambda row: row.generated_tokens),
+)
+
+
+def _tone(value: float | None, full: float) -> str:
+    """Step of the ramp, by the share of the full scale; nothing for zero."""
+    if value is None:
+        return "none"
+    step = min(4, math.ceil(4 * abs(value) / full - 1e-9)) if full else 0
+    return "z" if step <= 0 else f"{'h' if value > 0 else 'l'}{step}"
+
+
+def heat_of(slots: Sequence[Trajectory], full: Mapping[str, float], cell: tuple[float, float]) -> Heat:
+    """The strip of one group; ``full``: full scale by metric."""
+    cells = []
+    for column, (key, word, read) in enumerate(HEAT):
+        for place, row in enumerate(slots):
+            value = read(row) if row.status == "valid" else None
+            shown = "—" if value is None else f"{value:.3g}"
+            tone = _tone(value, full.get(key, 1.0))
+            cells.append(HeatCell(column * cell[0], place * cell[1], tone, f"s{row.slot} {word} {shown}"))
+    columns = [(word, round((i + 0.5) * cell[0], 1)) for i, (_key, word, _read) in enumerate(HEAT)]
+    return Heat(cell[0] * len(HEAT), cell[1] * len(slots), cell, cells, columns)
+
+
+def full_scales(slots: Sequence[Trajectory]) -> dict[str, float]:
+    """Full scale of each metric over the slots in view."""
+    found = {"reward": 1.0, "success": 1.0, "advantage": 2.0}
+    for key, _word, read in HEAT:
+        if key not in found:
+            found[key] = max((float(read(row) or 0.0) for row in slots), default=0.0)
+    return found
 
 
 @dataclass(frozen=True)
@@ -27,6 +90,7 @@ class GroupRow:
     fatals: int
     cut: int | None
     signal: str
+    heat: Heat
 
     @property
     def invalid(self) -> list[int]:
@@ -51,19 +115,29 @@ def was_skipped(group: Group) -> bool:
     return update is not None and update.skipped is not None
 
 
-def _with_cut() -> Any:
+def with_cut() -> Any:
     """Groups of which an update took credits and trained nothing."""
     credits = TrajectoryCredit.objects.filter(trajectory__group=OuterRef("pk"))
     return Exists(credits) & ~Exists(credits.filter(trained_tokens__gt=0))
 
 
-def filtered_groups(run: Run, choice: str) -> QuerySet[Group]:
-    """Training groups of a run, newest first, under one of ``FILTERS``."""
+def read_span(text: str) -> tuple[int, int] | None:
+    """``"40-49"`` as first and last ordinal; None for anything else."""
+    first, dash, last = text.partition("-")
+    if dash and first.isdecimal() and last.isdecimal() and max(len(first), len(last)) < 10:
+        return int(first), int(last)
+    return None
+
+
+def filtered_groups(run: Run, choice: str, span: tuple[int, int] | None = None) -> QuerySet[Group]:
+    """Training groups of a run, newest first, under one of ``FILTERS``; ``span``: first and last ordinal."""
     rows = Group.objects.filter(run=run, purpose="train").order_by("-ordinal")
+    if span is not None:
+        rows = rows.filter(ordinal__range=span)
     if choice == "trains":
-        return rows.filter(~_with_cut(), signal="signal").exclude(consumed__update__skipped__isnull=False)
+        return rows.filter(~with_cut(), signal="signal").exclude(consumed__update__skipped__isnull=False)
     if choice == "cut":
-        return rows.filter(_with_cut(), signal="signal")
+        return rows.filter(with_cut(), signal="signal")
     if choice == "zero":
         return rows.filter(eligible=True).exclude(signal="signal")
     if choice == "rejected":
@@ -90,6 +164,7 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
         .values("trajectory__group")
         .annotate(cut=Sum("masked_tokens"), trained=Sum("trained_tokens"))
     }
+    full = full_scales([row for group in groups for row in group.slots])
     found = []
     for group in groups:
         rewards = [row.reward_total for row in group.slots]
@@ -106,6 +181,7 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
                 sum(row.fatal_confirmed is not None for row in group.slots),
                 credit.get("cut"),
                 signal_state(group, credit.get("trained"), was_skipped(group)),
+                heat_of(group.slots, full, (9.0, max(1.5, 20.0 / max(1, len(group.slots))))),
             )
         )
     return found

@@ -14,12 +14,16 @@ from runs.models import Run
 
 @dataclass(frozen=True)
 class Treatment:
-    """How a run differs from its counterpart of the same seed; ``other`` None where that run does not exist."""
+    """How a run differs from its counterpart of the same seed; ``other`` None where that run does not exist.
+
+    ``arms`` in the order of the frozen pair.
+    """
 
     other_arm: str
     other: Run | None
     different: list[tuple[str, Any, Any]]
     equal: int
+    arms: tuple[str, str] = ("", "")
 
     @property
     def link(self) -> SafeString:
@@ -49,4 +53,6 @@ def treatment_of(run: Run) -> Treatment | None:
         return None
     other_arm = pair["arms"][1] if pair["arms"][0] == run.arm.key else pair["arms"][0]
     other = Run.objects.filter(plan_version=run.plan_version, arm__key=other_arm, seed=run.seed).first()
-    return Treatment(other_arm, other, oriented(pair, run.arm.key), len(pair["equal"]))
+    return Treatment(
+        other_arm, other, oriented(pair, run.arm.key), len(pair["equal"]), (pair["arms"][0], pair["arms"][1])
+    )

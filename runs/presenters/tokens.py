@@ -196,12 +196,11 @@ def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | 
     texts = vocabulary(trajectory.group.identities.get("tokenizer", ""))
     trace, steps, why = read_trace(trajectory, step)
     credit = _credit_arrays(own, trace)
-    divergence = []
-    for row in siblings:
-        if row.pk == trajectory.pk or row.status != "valid":
-            continue
-        index = first_difference(own.ids, sequence_of(captures[str(row.uid)]).ids)
-        divergence.append({"slot": row.slot, "uid": str(row.uid), "index": index})
+    divergence = [
+        _beside(own, sequence_of(captures[str(row.uid)]), row)
+        for row in siblings
+        if row.pk != trajectory.pk and row.status == "valid"
+    ]
     starts: dict[int, int] = {}
     for segment in own.segments:
         if segment.decision is not None and segment.kind in (THINK, ACTION):
@@ -221,7 +220,20 @@ def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | 
         "steps": steps,
         "fatal_start": starts.get(trajectory.fatal_start) if trajectory.fatal_start is not None else None,
         "fatal_confirmed": starts.get(trajectory.fatal_confirmed) if trajectory.fatal_confirmed is not None else None,
+        "injected": [item["decision"] for item in trajectory.injections if item.get("decision") is not None],
         "divergence": divergence,
+    }
+
+
+def _beside(own: TokenSequence, other: TokenSequence, row: Trajectory) -> dict[str, Any]:
+    """A sibling as the timeline draws it: where it parts from the own tokens, and its segments."""
+    return {
+        "slot": row.slot,
+        "uid": str(row.uid),
+        "index": first_difference(own.ids, other.ids),
+        "n": len(other.ids),
+        "reward": row.reward_total,
+        "segments": [[s.start, s.end, s.kind, s.decision] for s in other.segments],
     }
 
 

@@ -42,3 +42,9 @@ def pairup(left: Any, right: Any) -> tuple[Any, Any]:
 def job_word(value: str) -> Any:
     """The word of a job's state alone, for column heads."""
     return state_view("job", value).word
+
+
+@register.filter
+def times(value: float, other: float) -> float:
+    """Product of two numbers."""
+    return round(float(value) * float(other), 2)

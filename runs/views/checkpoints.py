@@ -22,7 +22,7 @@ def checkpoints(request: HttpRequest) -> HttpResponse:
     """Every policy with its parent."""
     rows = (
         visible_checkpoints(principal_of(request))
-        .select_related("run__arm", "run__plan_version__plan", "parent")
+        .select_related("run__arm", "run__plan_version__plan__study", "parent")
         .order_by("-run_id", "-policy_version")
     )
     listing = paginate(request, rows)

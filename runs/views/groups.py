@@ -28,6 +28,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
     ).prefetch_related("trajectories__turns__tool_call__observation", "trajectories__reward_components")
     found = get_visible(principal_of(request), rows, uid=uid)
     columns = shown.columns(found)
+    partings, unreadable = shown.partings(found, columns)
     same = Group.objects.filter(run=found.run, purpose=found.purpose)
     if found.purpose == "evaluate":
         same = same.filter(checkpoint=found.checkpoint, condition=found.condition, split=found.split)
@@ -42,6 +43,9 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
         columns=columns,
         aligned=shown.aligned(columns),
         signal=shown.signal_of(found, columns),
+        heat=shown.heat(columns),
+        partings=partings,
+        unreadable=unreadable,
         headline=shown.headline(found, columns),
         update=getattr(getattr(found, "consumed", None), "update", None),
         previous=same.filter(ordinal__lt=found.ordinal).order_by("-ordinal").first(),

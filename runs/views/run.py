@@ -16,7 +16,7 @@ from runs.presenters.checkpoints import update_holdings
 from runs.presenters.evaluation import parent_cells, run_cells, with_parent
 from runs.presenters.funnel import build_funnel
 from runs.presenters.gates import gate_of
-from runs.presenters.groups import FILTERS, filtered_groups, group_rows, with_slots
+from runs.presenters.groups import FILTERS, filtered_groups, group_rows, read_span, with_slots
 from runs.presenters.overlay import overlay_of
 from runs.presenters.pairs import treatment_of
 from runs.presenters.progress import held_by_execution, run_config, run_progress
@@ -56,7 +56,8 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
     found = load_run(request, uid)
     choice = request.GET.get("groups", "all")
     choice = choice if choice in FILTERS else "all"
-    listing = paginate(request, with_slots(filtered_groups(found, choice)), GROUPS_A_PAGE)
+    span = read_span(request.GET.get("span", ""))
+    listing = paginate(request, with_slots(filtered_groups(found, choice, span)), GROUPS_A_PAGE)
     config = run_config(found)
     moving, treatment = _moving(found), treatment_of(found)
     updates = list(
@@ -79,6 +80,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         listing=listing,
         rows=group_rows(list(listing)),
         choice=choice,
+        span=span,
         filters=FILTERS,
         config=config,
         treatment=treatment,

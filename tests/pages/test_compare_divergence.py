@@ -143,5 +143,5 @@ def test_unknown_and_hidden(client: Client, world: World, siblings: list[Traject
 def test_query_count(
     client: Client, siblings: list[Trajectory], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(23):
         client.get(_address(*siblings))

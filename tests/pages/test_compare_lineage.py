@@ -135,7 +135,7 @@ def test_hidden_study(client: Client, world: World, db: None) -> None:
 def test_query_count(
     client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):
         client.get(LINEAGE)
-    with django_assert_max_num_queries(28):
+    with django_assert_max_num_queries(34):
         client.get(f"/checkpoints/{_policy(world, 'e3-s17', 2).uid}/")
