@@ -4,12 +4,13 @@ PORT ?= 8000
 SETUP := PYTHON="$(PYTHON)" sh .ci/setup
 RUN := .venv/bin/python
 
-.PHONY: help setup setup-tests run test test-slow test-kill check bench study doctor clean
+.PHONY: help setup setup-tests run test test-slow test-kill check audit bench study doctor clean
 
 help:
 	@echo "make run [PORT=8000]  set up, start everything, run the bundled study at its small scale"
 	@echo "make test             set up and run the everyday tests"
-	@echo "make check            format, lint, types, import contracts, migrations, installed packages"
+	@echo "make check            format, lint, types, import contracts, migrations, installed packages, vulnerabilities"
+	@echo "make audit            known vulnerabilities of installed packages; status 3: could not be looked up"
 	@echo "make study            run the bundled study at its full scale"
 	@echo "make bench            measure the engine against its references"
 	@echo "make test-slow | test-kill | doctor | clean"
@@ -40,6 +41,10 @@ check: setup-tests
 	.venv/bin/lint-imports --no-cache
 	$(RUN) manage.py makemigrations --check --dry-run
 	$(RUN) -m pip check
+	@$(RUN) -m tests.audit || [ $$? -eq 3 ] || exit 1
+
+audit: setup-tests
+	@$(RUN) -m tests.audit
 
 bench: setup-tests
 	@$(RUN) manage.py bench engine

@@ -78,6 +78,13 @@ class Postgres:
         with psycopg.connect(host=str(self.folder), user=USER, dbname="postgres", autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
 
+    def has(self, name: str) -> bool:
+        """Whether there is a database of this name."""
+        import psycopg
+
+        with psycopg.connect(host=str(self.folder), user=USER, dbname="postgres") as connection:
+            return connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
+
     def create(self, name: str) -> str:
         """Make an empty database and return its address."""
         self.execute(f'CREATE DATABASE "{name}"')

@@ -181,6 +181,49 @@ def check_disk() -> Iterator[Finding]:
             yield Finding(name, "ok", value)
 
 
+def check_sandbox() -> Iterator[Finding]:
+    """Bubblewrap, which keeps programs that a policy wrote apart from this machine; tried, not only found."""
+    if not sys.platform.startswith("linux"):
+        yield Finding("bubblewrap", "note", "Linux only: programs of a policy are not run here", is_required=False)
+        return
+    found = shutil.which("bwrap")
+    if found is None:
+        value = "not there: needed only where programs of a policy are run"
+        yield Finding("bubblewrap", "missing", value, is_required=False, mend="apt-get install bubblewrap")
+        return
+    try:
+        version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+        tried = subprocess.run(
+            [found, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"],
+            capture_output=True, text=True, timeout=10, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        value = f"{found} does not run: {type(error).__name__}"
+        yield Finding("bubblewrap", "broken", value, is_required=False, mend="apt-get install --reinstall bubblewrap")
+        return
+    if tried.returncode:
+        value = f"{found} cannot make a sandbox: {tried.stderr.strip()[:200]}"
+        yield Finding("bubblewrap", "broken", value, is_required=False, mend=namespaces())
+        return
+    yield Finding("bubblewrap", "ok", f"{version.strip()} at {found}", is_required=False)
+
+
+NAMESPACE_SWITCHES = (  # file below /proc/sys, the value that allows a user's own namespaces
+    ("kernel/apparmor_restrict_unprivileged_userns", "0"),
+    ("kernel/unprivileged_userns_clone", "1"),
+    ("user/max_user_namespaces", "15000"),
+)
+
+
+def namespaces(root: Path = Path("/proc/sys")) -> str:
+    """The command that lets users make namespaces: the first switch of this system that stands against it."""
+    for name, wanted in NAMESPACE_SWITCHES:
+        file = root / name
+        if file.exists() and (file.read_text().strip() != "0") is (wanted == "0"):
+            return f"sysctl -w {name.replace('/', '.')}={wanted}"
+    return "allow user namespaces where this container or machine is configured, for example --privileged"
+
+
 def _program(name: str, candidates: tuple[str, ...], package: str) -> Finding:
     found = next((path for candidate in candidates if (path := shutil.which(candidate))), None)
     if found:
@@ -221,6 +264,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_broker,
     check_database,
     check_disk,
+    check_sandbox,
     check_test_tools,
 )
 

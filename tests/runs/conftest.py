@@ -34,8 +34,9 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory, django_db_blocker:
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: Postgres, django_db_blocker: DjangoDbBlocker) -> Postgres:
     """The server, with a migrated template database on it."""
-    with django_db_blocker.unblock():
-        databases.migrate(postgres_database(postgres_server.create(databases.TEMPLATE)))
+    if not postgres_server.has(databases.TEMPLATE):  # several folders use this fixture, each with one of its own
+        with django_db_blocker.unblock():
+            databases.migrate(postgres_database(postgres_server.create(databases.TEMPLATE)))
     return postgres_server
 
 
