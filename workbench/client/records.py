@@ -1,0 +1,411 @@
+"""What the API says, as frozen dataclasses. None means "not measured" or "does not apply", never 0.
+
+A member that this client does not know is ignored (a newer server may say more); one that is missing
+or of another type is an error that names it.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from workbench.contracts.canonical import decode_float
+
+from .errors import WorkbenchError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A line of research."""
+
+    uid: str
+    slug: str
+    title_en: str
+    title_zh: str
+    summary_en: str
+    summary_zh: str
+    visibility: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Jobs done of those expected, and what runs now."""
+
+    state: str
+    phase: str
+    done: int
+    expected: int
+    now: list[Any]
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who did it."""
+
+    uid: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One link of a receipt chain."""
+
+    stream: str
+    seq: int
+    sha256: str
+    prev: str
+    kind: str
+    subject: str | None
+    actor: Actor
+    at: datetime
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Head of a receipt chain."""
+
+    stream: str
+    seq: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Trajectories of one task under one policy version; ``sigma`` is the population value."""
+
+    uid: str
+    run: str | None
+    purpose: str
+    condition: str
+    split: str
+    ordinal: int
+    task: str
+    task_key: str
+    failure_profile: str
+    policy_version: int
+    eligible: bool
+    ineligible_reason: str | None
+    signal: str | None
+    mean: float | None
+    sigma: float | None
+    identities: dict[str, Any]
+    record_sha256: str
+    capture_blob_sha256: str
+    capture_blob_bytes: int
+
+
+@dataclass(frozen=True)
+class RewardComponent:
+    """One stored part of a reward."""
+
+    name: str
+    weight: float
+    value: float | None
+    points: float | None
+    state: str
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the policy saw after its call."""
+
+    status: str
+    retryable: bool | None
+    injected: bool
+    text: str
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call; ``observation`` None: the last action of a spent budget, never executed."""
+
+    tool: str
+    arguments: dict[str, Any]
+    executed: bool
+    backend_called: bool
+    is_repeat: bool | None
+    is_productive: bool | None
+    observation: Observation | None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One decision."""
+
+    decision: int
+    branch: str
+    capture_sha256: str | None
+    prompt_tokens: int
+    generated_tokens: int
+    policy_tokens: int
+    action_kind: str
+    parse_error: str | None
+    think_text: str | None
+    action_text: str
+    finish: dict[str, Any] | None
+    state_before: str
+    state_after: str
+    policy_version: int
+    call: Call | None
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One slot of a group; outcome members are None where it is infrastructure-invalid."""
+
+    uid: str
+    group: str
+    run: str | None
+    task_key: str
+    purpose: str
+    condition: str
+    slot: int
+    seed: str
+    status: str
+    invalid_reason: str | None
+    terminal: str | None
+    success: bool | None
+    reward: float | None
+    advantage: float | None
+    finished: bool | None
+    exposed: bool | None
+    recovered: bool | None
+    fatal_start: int | None
+    fatal_confirmed: int | None
+    tool_depth: int | None
+    repeat_calls: int | None
+    generated_tokens: int
+    policy_tokens: int
+    prompt_tokens: int
+    grade: str
+
+
+@dataclass(frozen=True)
+class TrajectoryDetail(Trajectory):
+    """A trajectory with everything that was stored of it but its tokens."""
+
+    success_definition: str
+    initial_state_sha256: str
+    final_state_sha256: str | None
+    injections: list[Any]
+    invariants: list[Any]
+    reward_components: list[RewardComponent]
+    turns: list[Turn]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Where a captured model call lies, and how many tokens it holds."""
+
+    capture_sha256: str
+    trajectory: str
+    group: str
+    decision: int
+    branch: str
+    prompt_tokens: int
+    generated_tokens: int
+    policy_tokens: int
+    policy_version: int
+    blob_sha256: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation item: (checkpoint, condition, split, task, repeat). ``run`` None: the parent."""
+
+    uid: str
+    plan: str
+    run: str | None
+    checkpoint_sha256: str
+    condition: str
+    split: str
+    task_key: str
+    repeat: int
+    trajectory: str
+    status: str
+    success: bool | None
+    reward: float | None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """n of N; ``of`` 0: no case, which is no 0 %."""
+
+    n: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Evaluation of one checkpoint at one condition and split. ``run``, ``arm``, ``seed`` None: the parent."""
+
+    checkpoint_sha256: str
+    run: str | None
+    arm: str | None
+    seed: str | None
+    condition: str
+    split: str
+    planned: int
+    stored: int
+    reward: float | None
+    tool_depth: float | None
+    rates: dict[str, Rate]
+
+
+@dataclass(frozen=True)
+class SeriesDefinition:
+    """A series that a run may have."""
+
+    key: str
+    title: str
+    unit: str
+    axis: str
+    layer: str
+
+
+@dataclass(frozen=True)
+class Series(SeriesDefinition):
+    """Every stored point of a series; ``y`` None: the metric does not exist there."""
+
+    x: list[float]
+    y: list[float | None]
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """The tasks of one environment version."""
+
+    uid: str
+    environment: str
+    version: str
+    sha256: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem. ``hidden`` None: not asked for by itself, or not shown to you."""
+
+    uid: str
+    key: str
+    split: str
+    family: str
+    prompt: str
+    task_sha256: str
+    initial_state: dict[str, Any]
+    tools: list[str]
+    hidden: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What keeps a document from being frozen, as far as a document alone can tell."""
+
+    valid: bool
+    problems: list[Fault]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a document."""
+
+    field: str
+    got: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a freeze would store; ``bindings`` with the code's identities stand in ``body``."""
+
+    sha256: str
+    bytes: int
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Members of two plan documents that are not equal, as [path, here, there]."""
+
+    against: str
+    equal: bool
+    differences: list[list[Any]]
+
+
+@dataclass(frozen=True)
+class Me:
+    """The caller. ``studies``: what may be done in each visible one."""
+
+    user: str | None
+    site_admin: bool
+    studies: dict[str, list[str]]
+
+
+def build(kind: type[T], value: Any, path: str = "$", **handles: Any) -> T:
+    """A record out of JSON. ``handles``: members that do not come from the answer (the transport, say)."""
+    if not isinstance(value, dict):
+        raise WorkbenchError(f"{path}: got {type(value).__name__}, expected an object ({kind.__name__})")
+    found: dict[str, Any] = dict(handles)
+    for name, hint, is_required in _members(kind):
+        if name in value:
+            found[name] = _read(hint, value[name], f"{path}.{name}")
+        elif is_required and name not in handles:
+            raise WorkbenchError(f"{path}.{name}: got nothing, expected a member of {kind.__name__}")
+    return kind(**found)
+
+
+@functools.cache
+def _members(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    hints = typing.get_type_hints(kind)
+    found = []
+    for item in fields(kind):
+        if not item.name.startswith("_"):
+            found.append((item.name, hints[item.name], item.default is MISSING and item.default_factory is MISSING))
+    return tuple(found)
+
+
+def _read(hint: Any, value: Any, path: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin is types.UnionType:
+        kinds = [item for item in arguments if item is not type(None)]
+        return None if value is None and len(kinds) < len(arguments) else _read(kinds[0], value, path)
+    if origin is list and isinstance(value, list):
+        return [_read(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        return {key: _read(arguments[1], item, f"{path}.{key}") for key, item in value.items()}
+    if hint is float:
+        number = None if isinstance(value, bool | str) else _number(value)
+        if number is not None:
+            return number
+    elif hint is datetime and isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            pass
+    elif isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
+        return build(hint, value, path)
+    elif hint in (str, int, bool) and type(value) is hint:
+        return value
+    raise WorkbenchError(f"{path}: got {str(value)[:80]!r}, expected {getattr(hint, '__name__', hint)}")
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return decode_float(value)
+    except ValueError:
+        return None
