@@ -138,13 +138,15 @@ class ReceiptBytes(ApiView):
     """The canonical bytes that a receipt's hash covers."""
 
     tag, summary = "receipts", "Download a receipt's canonical bytes"
-    is_download, media_type = True, "application/json"
+    is_download = True
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """The bytes."""
         check_parameters(request, ())
         found = get_visible_receipt(self.principal, sha256=kwargs["sha256"])
-        return send_bytes(request, bytes(found.bytes), found.sha256, f"receipt-{found.sha256}.json", "application/json")
+        return send_bytes(
+            request, bytes(found.bytes), found.sha256, f"receipt-{found.sha256}.json", "application/octet-stream"
+        )
 
 
 class Streams(ListView):

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
 from rest_framework import serializers as s
 from rest_framework.request import Request
@@ -98,6 +97,7 @@ class Events(ApiView):
     """Events of a study, plan, execution or run."""
 
     tag, summary, serializer = "events", "Events since a cursor", EventsSerializer
+    takes_fields = True
     parameters = (
         Filter("study", "", help="slug; one of study, plan, execution, run is needed"),
         Filter("plan", "", "uuid"),
@@ -137,7 +137,6 @@ class Events(ApiView):
         try:
             end = time.monotonic() + wait
             while not found and time.monotonic() < end:
-                connection.close_if_unusable_or_obsolete()
                 time.sleep(min(LOOK_EVERY, max(0.0, end - time.monotonic())))
                 found, more = events_since(streams, positions, limit)
             return found, more

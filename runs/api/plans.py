@@ -346,7 +346,7 @@ class PlanBytes(ApiView):
     """The canonical bytes that a frozen plan's hash covers."""
 
     tag, summary = "plans", "Download a frozen plan's canonical bytes"
-    is_download, media_type = True, "application/json"
+    is_download = True
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         """The bytes."""
@@ -355,5 +355,5 @@ class PlanBytes(ApiView):
             raise Http404("plan: it is a draft, which has no canonical bytes")
         version = plan.current_version
         return send_bytes(
-            request, bytes(version.bytes), version.sha256, f"plan-{version.sha256}.json", "application/json"
+            request, bytes(version.bytes), version.sha256, f"plan-{version.sha256}.json", "application/octet-stream"
         )

@@ -81,7 +81,7 @@ class ObservationSerializer(s.Serializer[Any]):
     """What the policy saw after its call."""
 
     status = Text()
-    retryable = s.BooleanField()
+    retryable = s.BooleanField(allow_null=True)
     injected = s.BooleanField()
     text = Text()
     facts = s.JSONField()

@@ -122,11 +122,32 @@ def _page_of(kind: Any) -> Any:
     )
 
 
+def _any_of(value: Any) -> Any:
+    """The same with anyOf for oneOf: "anything, or null" would refuse null as matching twice."""
+    if isinstance(value, dict):
+        return {"anyOf" if key == "oneOf" else key: _any_of(item) for key, item in value.items()}
+    return [_any_of(item) for item in value] if isinstance(value, list) else value
+
+
+def _allow_sparse(found: dict[str, Any]) -> None:
+    """Where ``?fields=`` chooses members, none of them is required."""
+    parts: dict[str, Any] = found["components"]["schemas"]
+    for item in found["paths"].values():
+        for operation in item.values():
+            if not any(p["name"] == "fields" for p in operation.get("parameters", [])):
+                continue
+            for answer in operation["responses"]["200"]["content"].values():
+                name = answer["schema"]["$ref"].rsplit("/", 1)[-1]
+                items = parts[name].get("properties", {}).get("items", {}).get("items", {}).get("$ref")
+                parts[items.rsplit("/", 1)[-1] if items else name].pop("required", None)
+
+
 @functools.lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The whole schema; the same for every reader, since it names no object."""
     generator = SchemaGenerator(urlconf="runs.api.schema_urls")
-    found: dict[str, Any] = generator.get_schema(request=None, public=True)
+    found: dict[str, Any] = _any_of(generator.get_schema(request=None, public=True))
+    _allow_sparse(found)
     return found
 
 

@@ -53,7 +53,6 @@ class Number(s.FloatField):
         return encode_float(float(value))
 
 
-@extend_schema_field({"oneOf": [*NUMBER["oneOf"], {"type": "null"}]})
 class NumberOrNull(Number):
     """A float, null where it was not measured."""
 

@@ -1,4 +1,4 @@
-"""One world for the API's tests, callers with tokens, and a client that speaks JSON."""
+"""One world for the API's tests, and callers with tokens; every test begins with its whole rate limit."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ def empty_buckets() -> None:
     cache.clear()
 
 
+def make_caller(
+    name: str = "",
+    study: Study | None = None,
+    role: str = Membership.RESEARCHER,
+    scopes: tuple[str, ...] = SCOPES,
+    superuser: bool = False,
+) -> Api:
+    """A client of a user with a new token: ``make_caller("mara", study, "researcher")``; without a name: nobody."""
+    if not name:
+        return Api("")
+    user, _ = User.objects.get_or_create(username=name, defaults={"is_superuser": superuser})
+    if study is not None:
+        Membership.objects.get_or_create(study=study, user=user, role=role)
+    return Api(issue_token(user, name="test", scopes=scopes, expires_at=None, at=AT)[1])
+
+
+@pytest.fixture
+def caller(db: None) -> Caller:
+    """Make clients."""
+    return make_caller
+
+
 @pytest.fixture(scope="package")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """Two batches of e3 and its pair, evaluated; the rows vanish with the outer transaction."""
     with django_db_blocker.unblock(), transaction.atomic():
         yield build(batches=2)
         transaction.set_rollback(True)
-
-
-@pytest.fixture
-def caller(db: None) -> Caller:
-    """Make a client: ``caller("mara", study, "researcher", scopes=...)``; without a name: nobody."""
-
-    def make(
-        name: str = "",
-        study: Study | None = None,
-        role: str = Membership.RESEARCHER,
-        scopes: tuple[str, ...] = SCOPES,
-        superuser: bool = False,
-    ) -> Api:
-        if not name:
-            return Api("")
-        user, _ = User.objects.get_or_create(username=name, defaults={"is_superuser": superuser})
-        if study is not None:
-            Membership.objects.get_or_create(study=study, user=user, role=role)
-        return Api(issue_token(user, name="test", scopes=scopes, expires_at=None, at=AT)[1])
-
-    return make
 
 
 @pytest.fixture

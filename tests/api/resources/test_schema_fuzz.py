@@ -1,0 +1,120 @@
+"""The whole schema under generated requests: no server error, and no answer that the schema does not name.
+
+Half of the requests carry identifiers of rows that exist, so that answers with content are checked too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.cache import cache
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from runs.api.schema import document
+from runs.models import Receipt
+from tests.api.calls import Api
+from tests.pages.state import World
+from workbench.wsgi import application as server
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+def application(environ: Any, start_response: Any) -> Any:
+    """The server, which must not close the connection that holds the test's transaction."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    try:
+        response = server(environ, start_response)
+        data = [b"".join(response)]
+        response.close()
+        return data
+    finally:
+        for signal in (request_started, request_finished):
+            signal.connect(close_old_connections)
+
+
+SCHEMA = schemathesis.openapi.from_dict(document())
+SCHEMA.app = application
+OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
+LABELS = [operation.label for operation in OPERATIONS]
+
+
+def known(world: World) -> dict[str, dict[str, Any]]:
+    """Path parameters of rows that exist, by the address's first part."""
+    run = world.runs["e3-s17"]
+    group = run.groups.first()
+    trajectory = group.trajectories.first()
+    task = group.task
+    return {
+        "studies": {"slug": world.study.slug},
+        "plans": {"uid": str(world.plan.uid)},
+        "executions": {"uid": str(world.execution.uid), "verb": "pause"},
+        "runs": {"uid": str(run.uid), "key": "reward", "verb": "resume"},
+        "jobs": {"uid": str(world.execution.jobs.first().uid)},
+        "groups": {"uid": str(group.uid)},
+        "trajectories": {"uid": str(trajectory.uid)},
+        "captures": {"sha256": trajectory.turns.first().capture_sha256},
+        "checkpoints": {"uid": str(group.checkpoint.uid)},
+        "tasks": {"uid": str(task.uid)},
+        "task-sets": {"uid": str(task.entries.first().task_set.uid)},
+        "receipts": {"sha256": Receipt.objects.filter(stream=f"run:{run.uid}").values_list("sha256", flat=True)[0]},
+    }
+
+
+def fuzz(label: str, world: World, api: Api, examples: int) -> None:
+    """Generated requests of one operation."""
+    operation = OPERATIONS[LABELS.index(label)]
+    rows = known(world)
+    first = operation.path.removeprefix("/api/v1/").split("/")[0]
+
+    @seed(20261130)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), real=st.booleans())
+    def inner(case: Any, real: bool) -> None:
+        cache.clear()  # a whole rate limit for each request
+        if real and case.path_parameters:
+            case.path_parameters.update({k: v for k, v in rows.get(first, {}).items() if k in case.path_parameters})
+        if real and first == "events":
+            case.query = {"run": str(world.runs["e3-s17"].uid), **{k: v for k, v in case.query.items() if k == "limit"}}
+        if case.query and "wait" in case.query:
+            case.query.pop("wait")  # it would wait
+        case.call_and_validate(headers={"Authorization": f"Bearer {api.secret}"}, checks=CHECKS)
+
+    inner()
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_operation_answers_as_its_schema_says(label: str, world: World, mara: Api) -> None:
+    """A few requests of each operation, the same ones every time."""
+    fuzz(label, world, mara, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", LABELS)
+def test_many_requests_answer_as_the_schema_says(label: str, world: World, mara: Api) -> None:
+    """The same at length."""
+    fuzz(label, world, mara, 150)
