@@ -359,7 +359,7 @@ def build(kind: type[T], value: Any, path: str = "$", **handles: Any) -> T:
     if not isinstance(value, dict):
         raise WorkbenchError(f"{path}: got {type(value).__name__}, expected an object ({kind.__name__})")
     found: dict[str, Any] = dict(handles)
-    for name, hint, is_required in _members(kind):
+    for name, hint, is_required in _members(typing.cast(Any, kind)):
         if name in value:
             found[name] = _read(hint, value[name], f"{path}.{name}")
         elif is_required and name not in handles:

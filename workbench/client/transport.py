@@ -19,7 +19,6 @@ from .errors import ConnectionFailed, IntegrityError, ProblemError, problem_of
 
 RETRIED = frozenset({429, 502, 503, 504})
 FIRST_DELAY, LONGEST_DELAY, LONGEST_ASKED = 0.25, 8.0, 120.0
-CHUNK = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Transport:
     def download(
         self, path: str, to: Path, sha256: str, progress: Callable[[int, int | None], None] | None = None
     ) -> Path:
-        """Bytes into the file ``to``, resumed where an earlier attempt broke off, kept only if their hash is ``sha256``.
+        """Bytes into the file ``to``, resumed where an attempt broke off, kept only if their hash is ``sha256``.
 
         ``progress``: (bytes so far, bytes in all or None). A partial file lies beside ``to`` as ``.part``.
         """
@@ -157,7 +156,9 @@ class Transport:
 
     def _fetch(self, path: str, part: Path, sha256: str, progress: Callable[[int, int | None], None] | None) -> None:
         have = part.stat().st_size if part.exists() else 0
-        headers = {"Range": f"bytes={have}-", "If-Range": f'"{sha256}"'} if have else {}
+        headers = {"Accept-Encoding": "identity"}
+        if have:
+            headers |= {"Range": f"bytes={have}-", "If-Range": f'"{sha256}"'}
         with self.client.stream("GET", path, headers=headers) as response:
             if response.status_code == 416 and have:
                 return  # everything was there already; the hash decides
@@ -168,7 +169,7 @@ class Transport:
             total = int(length) + (have if is_rest else 0) if length and length.isdigit() else None
             done = have if is_rest else 0
             with part.open("ab" if is_rest else "wb") as file:
-                for chunk in response.iter_bytes(CHUNK):
+                for chunk in response.iter_bytes():
                     file.write(chunk)
                     done += len(chunk)
                     if progress is not None:
