@@ -7,7 +7,7 @@ from typing import Any
 from runs.actions.advance import policy_of
 from runs.actions.execution import bound_runtimes
 from runs.actions.plans import plan_body
-from runs.models import Checkpoint, Document, Group, Job, Run, RunHead, Turn
+from runs.models import Checkpoint, Document, Execution, Group, Job, Run, RunHead, Turn
 from workbench.contracts import layout
 from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
 from workbench.contracts.records import CaptureRef
@@ -40,10 +40,16 @@ def collect_spec(job: Job) -> tuple[CollectSpec, Checkpoint]:
         sampling=sampling,
         max_decisions=config["rollout"]["max_decisions"],
         advantage=None if evaluation else {"kind": objective["advantage"], "eps": objective["advantage_eps"]},
-        runtime=bound_runtimes(job.execution)[-1],
+        runtime=bound_runtimes(_execution(job))[-1],
         groups=_groups(job, body, sha),
     )
     return spec, checkpoint
+
+
+def _execution(job: Job) -> Execution:
+    """The job's execution; only inspections have none, and they are handed over elsewhere."""
+    assert job.execution is not None
+    return job.execution
 
 
 def _checkpoint(job: Job) -> Checkpoint:
@@ -119,7 +125,7 @@ def update_spec(job: Job) -> UpdateSpec:
         optimizer_sha256=head.optimizer_sha256,
         objective=config["objective"],
         optimizer=config["optimizer"],
-        runtime=bound_runtimes(job.execution)[-1],
+        runtime=bound_runtimes(_execution(job))[-1],
         groups=tuple(_update_group(group) for group in groups.order_by("ordinal")),
     )
 

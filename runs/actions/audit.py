@@ -36,7 +36,7 @@ from workbench.logs import redact
 
 PAGE, API, COMMAND = "page", "api", "command"
 LIMITS = {
-    name: int(AuditEntry._meta.get_field(name).max_length or 0)  # type: ignore[union-attr]
+    name: int(AuditEntry._meta.get_field(name).max_length or 0)
     for name in ("channel", "method", "route", "subject", "detail", "request_id", "address", "token_prefix")
 }
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")

@@ -80,7 +80,8 @@ def operations() -> list[tuple[str, list[Operation]]]:
             ]
             good = next((code for code in operation["responses"] if code.startswith("2")), "")
             answers = operation["responses"].get(good, {}).get("content", {})
-            schema = next(iter(answers.values()), {}).get("schema", {})
+            content: dict[str, Any] = next(iter(answers.values()), {})
+            schema = content.get("schema", {})
             found.setdefault(operation["tags"][0], []).append(
                 Operation(
                     method.upper(), path, operation.get("summary", ""), operation["operationId"], parameters, body,

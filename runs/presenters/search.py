@@ -95,7 +95,7 @@ def _by_uid(principal: Principal, prefix: str) -> list[Hit]:
         rows: QuerySet[Any] = model._default_manager.filter(where)
         rows = visible_jobs(principal, rows) if model is Job else visible(principal, rows)
         if model is Run:
-            rows = rows.select_related("plan_version__plan")
+            rows = rows.select_related("plan_version__plan")  # type: ignore[misc]
         hits += [
             Hit(kind, run_name(row) if isinstance(row, Run) else str(row), str(row.uid), reverse(name, args=[row.uid]))
             for row in rows[:LIMIT]

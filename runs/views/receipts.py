@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -23,7 +24,7 @@ CHECKED_AT_ONCE = 200
 def _page(request: HttpRequest, stream: str, **context: Any) -> HttpResponse:
     principal = principal_of(request)
     heads = visible_heads(principal).order_by("stream")
-    rows = Receipt.objects.select_related("actor").defer("bytes").order_by("-at", "-pk")
+    rows: QuerySet[Receipt] = Receipt.objects.select_related("actor").defer("bytes").order_by("-at", "-pk")
     crumbs = [Crumb(_("Receipts"), reverse("runs:receipts"))]
     if stream:
         rows = rows.filter(stream=stream).order_by("-seq")

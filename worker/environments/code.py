@@ -59,7 +59,8 @@ def code_identity(thing: Any) -> CodeIdentity:
     folder is no package (or is the folder of this interface).
     """
     owner, folder, files = code_place(module_of(thing))
-    return CodeIdentity(*(owner or (None, None)), _hashes(folder, files))
+    distribution, version = owner if owner is not None else (None, None)
+    return CodeIdentity(distribution, version, _hashes(folder, files))
 
 
 def code_place(module: ModuleType) -> tuple[tuple[str, str] | None, Path, list[Path]]:

@@ -140,7 +140,7 @@ def training_accounts(runs: Sequence[Run]) -> dict[int, Account]:
     counts = {row["group__run"]: row for row in rows}
     found = {}
     for run in runs:
-        n = counts.get(run.pk, {})
+        n: dict[str, Any] = dict(counts.get(run.pk, {}))
         requested = requested_slots(run)
         parts = [Part(key, word, why, n.get(f"n_{key}", 0), tone, anchor) for key, word, why, tone, anchor in _WORDS]
         found[run.pk] = Account(requested, [*parts, *_never(run, requested - n.get("stored", 0))])

@@ -146,7 +146,7 @@ def side_values(run: Run) -> dict[str, Any] | None:
     return arm_values(plan_body(run.plan_version), run.arm.key)
 
 
-def arm_values(body: Mapping[str, Any], arm: str) -> dict[str, Any]:
+def arm_values(body: dict[str, Any], arm: str) -> dict[str, Any]:
     """Identity -> value of an arm."""
     config = layout.arm_of(body, arm)["config"]
     return {item.key: item.read(body, config) for item in IDENTITIES}

@@ -154,7 +154,8 @@ def _task_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for run in runs:
         own |= Q(run=run, checkpoint=run.head.checkpoint_id)
     rows = EvaluationItem.objects.filter(own).order_by().values("run", "condition", "split", "task__task_sha256")
-    return list(rows.annotate(**measures))
+    found: list[Any] = list(rows.annotate(**measures))
+    return found
 
 
 def outcome_tables(runs: Sequence[Run]) -> list[OutcomeTable]:

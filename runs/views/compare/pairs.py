@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -38,7 +40,7 @@ def pair(request: HttpRequest, study: str, plan: str, a: str, b: str) -> HttpRes
     verdict = shown.comparability(version, contract, places)
     choice = shown.choose(version, contract.arms, request.GET)
     endpoints = shown.endpoints_of(version, contract, aggregate)
-    context = {}
+    context: dict[str, Any] = {}
     if verdict.comparable:
         dots = results.paired_dots(version, contract.arms, aggregate)
         context = {

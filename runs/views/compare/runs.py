@@ -72,7 +72,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         title=_("Compare runs"),
         crumbs=crumbs,
         study=studies.pop() if len(studies) == 1 else None,
-        **context,
+        **context,  # type: ignore[arg-type]
     )
 
 

@@ -46,7 +46,7 @@ class Adapter(DefaultAccountAdapter):
     def add_message(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: the pages say what happened in their own words."""
 
-    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Keep with the session when, from where and with what it began, for the list of sessions."""
         request.session[REMEMBERED] = {
             "at": timezone.now().isoformat(timespec="seconds"),

@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
     def _list(self, as_json: bool) -> None:
         found: dict[str, dict[str, str | None]] = {
-            "environments": dict(zip(names := environment_names(), map(environment_path, names), strict=True)),
+            "environments": {name: environment_path(name) for name in environment_names()},
             "rewards": _registered(loading.REWARDS),
             "models": _registered(loading.MODELS),
         }
