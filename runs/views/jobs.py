@@ -13,28 +13,22 @@ from django.views.decorators.http import require_safe
 
 from runs.access import principal_of, visible_jobs
 from runs.presenters.frame import Crumb
+from runs.query.listing import build_listing
 from runs.states import JOB_TRANSITIONS
-from runs.views.base import paginate, render_page
+from runs.views.base import render_page
+from runs.views.lists import list_page
 
 
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
-    """All jobs, newest first; ``?state=`` narrows."""
+    """All jobs, newest first."""
     principal = principal_of(request)
-    rows = visible_jobs(principal).select_related("run__plan_version__plan").order_by("-created_at", "-pk")
-    chosen = request.GET.get("state", "")
-    if chosen in JOB_TRANSITIONS:
-        rows = rows.filter(state=chosen)
     counts = dict(visible_jobs(principal).values_list("state").annotate(n=Count("pk")).order_by())
-    return render_page(
+    return list_page(
         request,
+        build_listing("jobs", principal, request.GET),
         "runs/jobs.html",
-        section="jobs",
-        title=_("Jobs"),
-        crumbs=[Crumb(_("Jobs"))],
-        listing=paginate(request, rows),
         counts=[(state, counts.get(state, 0)) for state in JOB_TRANSITIONS],
-        chosen=chosen,
     )
 
 

@@ -1,83 +1,91 @@
-"""Flat lists: runs and evaluations."""
+"""Lists under the query language: runs, groups, trajectories, evaluations, tasks; the help page of the language."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from runs.access import principal_of, visible
-from runs.models import EvaluationItem, Plan, Run
+from runs.models import Plan
 from runs.presenters.frame import Crumb
-from runs.states import RUN_TRANSITIONS
-from runs.views.base import paginate, render_page
+from runs.presenters.groups import group_rows
+from runs.presenters.trajectories import trajectory_rows
+from runs.query.keys import KEYS
+from runs.query.listing import Listing, build_listing
+from runs.query.lists import LISTS
+from runs.views.base import render_page
+
+
+def list_page(request: HttpRequest, listing: Listing, template: str = "runs/list.html", **context: Any) -> HttpResponse:
+    """The page of a list: 400 where the query cannot be understood."""
+    spec = listing.spec
+    return render_page(
+        request,
+        template,
+        section=context.pop("section", spec.name),
+        title=context.pop("title", spec.word),
+        crumbs=context.pop("crumbs", [Crumb(spec.word)]),
+        status=400 if any(error.term != "after" for error in listing.errors) else 200,
+        listing=listing,
+        spec=spec,
+        **context,
+    )
 
 
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """All runs, newest first; ``?state=`` narrows."""
-    rows = (
-        visible(principal_of(request), Run.objects.all())
-        .select_related("head__checkpoint", "arm", "plan_version__plan__study")
-        .order_by("-created_at", "-pk")
-    )
-    chosen = request.GET.get("state", "")
-    if chosen in RUN_TRANSITIONS:
-        rows = rows.filter(head__state=chosen)
-    return render_page(
-        request,
-        "runs/runs.html",
-        section="runs",
-        title=_("Runs"),
-        crumbs=[Crumb(_("Runs"))],
-        listing=paginate(request, rows),
-        states=list(RUN_TRANSITIONS),
-        chosen=chosen,
-    )
+    """All runs, newest first."""
+    return list_page(request, build_listing("runs", principal_of(request), request.GET), "runs/runs.html")
 
 
-def _narrow(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
-    for name in ("condition", "split"):
-        value = request.GET.get(name, "")
-        if value:
-            rows = rows.filter(**{name: value})
-    arm = request.GET.get("arm", "")
-    if arm:
-        rows = rows.filter(run__isnull=True) if arm == "parent" else rows.filter(run__arm__key=arm)
-    outcome = request.GET.get("outcome", "")
-    if outcome in ("finish", "policy_error", "budget_exhausted"):
-        rows = rows.filter(trajectory__terminal=outcome)
-    return rows
+@require_safe
+def groups(request: HttpRequest) -> HttpResponse:
+    """All groups, newest first."""
+    listing = build_listing("groups", principal_of(request), request.GET)
+    return list_page(request, listing, section="runs", rows=group_rows(listing.rows))
+
+
+@require_safe
+def trajectories(request: HttpRequest) -> HttpResponse:
+    """All trajectories, newest first."""
+    listing = build_listing("trajectories", principal_of(request), request.GET)
+    return list_page(request, listing, section="runs", rows=trajectory_rows(listing.rows))
 
 
 @require_safe
 def evaluations(request: HttpRequest) -> HttpResponse:
     """Evaluation items: one row per (checkpoint, condition, split, task, repeat)."""
     principal = principal_of(request)
-    rows = (
-        visible(principal, EvaluationItem.objects.all())
-        .select_related("checkpoint", "run", "task", "trajectory", "plan_version__plan")
-        .order_by("condition", "split", "task__key", "repeat", "checkpoint_id")
+    return list_page(
+        request,
+        build_listing("evaluations", principal, request.GET),
+        "runs/evaluations.html",
+        several=visible(principal, Plan.objects.all())[:2].count() > 1,
     )
-    arms = sorted(
-        key
-        for key in visible(principal, Run.objects.filter(evaluation_items__isnull=False))
-        .values_list("arm__key", flat=True)
-        .distinct()
-        if key
-    )
+
+
+@require_safe
+def tasks(request: HttpRequest) -> HttpResponse:
+    """Tasks that visible plans have bound."""
+    return list_page(request, build_listing("tasks", principal_of(request), request.GET), section="task_sets")
+
+
+@require_safe
+def language(request: HttpRequest) -> HttpResponse:
+    """The query language: every key, what it means, and in which lists."""
+    rows = [
+        (name, key.help, key.example, [(LISTS[at].word, matcher.words or ()) for at, matcher in key.on.items()])
+        for name, key in KEYS.items()
+    ]
     return render_page(
         request,
-        "runs/evaluations.html",
-        section="evaluations",
-        title=_("Evaluations"),
-        crumbs=[Crumb(_("Evaluations"))],
-        listing=paginate(request, _narrow(rows, request)),
-        several=visible(principal, Plan.objects.all()).count() > 1,
-        arms=["parent", *arms],
-        chosen={name: request.GET.get(name, "") for name in ("condition", "split", "arm", "outcome")},
-        outcomes=("finish", "policy_error", "budget_exhausted"),
+        "runs/query_language.html",
+        section="",
+        title=_("Query language"),
+        crumbs=[Crumb(_("Query language"))],
+        rows=rows,
+        lists=list(LISTS.values()),
     )

@@ -17,6 +17,7 @@ from runs.presenters import trajectory as shown
 from runs.presenters.frame import Crumb
 from runs.presenters.progress import run_config
 from runs.presenters.tokens import payload
+from runs.query.listing import within
 from runs.views.base import render_page, run_crumbs
 from workbench.blobs import BlobError
 from workbench.contracts.errors import ContractError
@@ -80,6 +81,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
         reward=shown.reward_view(found),
         headline=shown.headline(found, siblings, credit),
         credit_note=shown.credit_note(credit),
+        within=within(principal_of(request), request.GET, "trajectories", found, "runs:trajectory"),
         holds=sum(bool(v["holds"]) for v in found.invariants),
         **_clip(found),
         **_neighbours(siblings, found),
