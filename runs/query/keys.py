@@ -52,7 +52,12 @@ _PURPOSE = {purpose: Q(purpose=purpose) for purpose in PURPOSES}
 IS: Mapping[str, Matcher] = {
     "runs": choice(
         _STATES
-        | {"finished": Q(head__state="completed"), "native": Q(origin="native"), "imported": Q(origin="imported"), "tracked": Q(origin="tracked")}
+        | {
+            "finished": Q(head__state="completed"),
+            "native": Q(origin="native"),
+            "imported": Q(origin="imported"),
+            "tracked": Q(origin="tracked"),
+        }
         | {"troubled": Q(head__state__in=("interrupted", "stopped", "partial_invalid"))}
     ),
     "groups": choice(
@@ -97,7 +102,7 @@ IS: Mapping[str, Matcher] = {
             "held": ~Q(sha256__in=Tombstone.objects.values("sha256")),
         }
     ),
-}  # fmt: skip
+}
 HAS: Mapping[str, Matcher] = {
     "runs": choice(
         {
@@ -171,85 +176,143 @@ KEYS: Mapping[str, Key] = {
     "is": Key(_("a state or kind"), "is:running", IS),
     "has": Key(_("something that the row holds"), "has:fatal", HAS),
     "state": Key(
-        _("the stored state"), "state:interrupted",
+        _("the stored state"),
+        "state:interrupted",
         {"runs": column("head__state", tuple(RUN_TRANSITIONS)), "jobs": column("state", tuple(JOB_TRANSITIONS))},
     ),
     "study": Key(_("name of a study"), "study:fatal-mask-pair", _on(_VERSION, named, resolve.versions_of_study)),
     "plan": Key(_("name of a frozen plan"), "plan:small", _on(_VERSION, named, resolve.versions_of_plan)),
     "arm": Key(_("key of an arm"), "arm:e3", _on(_ARM, named, resolve.arms)),
-    "seed": Key(_("seed of the run"), "seed:17", {n: exact(f"{p}__seed") for n, p in _RUN.items()} | {"runs": exact("seed")}),
+    "seed": Key(
+        _("seed of the run"), "seed:17", {n: exact(f"{p}__seed") for n, p in _RUN.items()} | {"runs": exact("seed")}
+    ),
     "run": Key(_("name of a run, or the beginning of its uid"), "run:e3-s17", _on(_RUN, named, resolve.runs)),
     "task": Key(
-        _("key of a task, a prefix with *, or the beginning of its hash"), "task:invoice*",
+        _("key of a task, a prefix with *, or the beginning of its hash"),
+        "task:invoice*",
         {**_on(_TASK, named, resolve.tasks), "tasks": text("key")},
     ),
     "env": Key(
-        _("environment"), "env:evidence_search",
+        _("environment"),
+        "env:evidence_search",
         {**{n: text(f"{p}__task_set__environment") for n, p in _TASK.items()}, "tasks": text("task_set__environment")},
     ),
-    "family": Key(_("family of the task"), "family:invoice", {**{n: text(f"{p}__family") for n, p in _TASK.items()}, "tasks": text("family")}),
-    "split": Key(_("split of the tasks"), "split:test", {**{n: text(f"{p}split") for n, p in _GROUP.items()}, "tasks": text("split")}),
-    "condition": Key(_("failure condition of the evaluation"), "condition:STRESS", {n: text(f"{p}condition") for n, p in _GROUP.items()}),
+    "family": Key(
+        _("family of the task"),
+        "family:invoice",
+        {**{n: text(f"{p}__family") for n, p in _TASK.items()}, "tasks": text("family")},
+    ),
+    "split": Key(
+        _("split of the tasks"),
+        "split:test",
+        {**{n: text(f"{p}split") for n, p in _GROUP.items()}, "tasks": text("split")},
+    ),
+    "condition": Key(
+        _("failure condition of the evaluation"),
+        "condition:STRESS",
+        {n: text(f"{p}condition") for n, p in _GROUP.items()},
+    ),
     "purpose": Key(
-        _("what the rollout was for"), "purpose:evaluate",
+        _("what the rollout was for"),
+        "purpose:evaluate",
         {"groups": column("purpose", PURPOSES), "trajectories": column("group__purpose", PURPOSES)},
     ),
-    "signal": Key(_("what the rewards of the group give"), "signal:zero_all_wrong", {"groups": column("signal", SIGNALS), "trajectories": column("group__signal", SIGNALS)}),
-    "stop": Key(_("how the trajectory ended"), "stop:budget_exhausted", {n: column(f"{p}terminal", TERMINALS) for n, p in _SLOT.items()}),
+    "signal": Key(
+        _("what the rewards of the group give"),
+        "signal:zero_all_wrong",
+        {"groups": column("signal", SIGNALS), "trajectories": column("group__signal", SIGNALS)},
+    ),
+    "stop": Key(
+        _("how the trajectory ended"),
+        "stop:budget_exhausted",
+        {n: column(f"{p}terminal", TERMINALS) for n, p in _SLOT.items()},
+    ),
     "reward": Key(
         _("reward; of a group its mean"), "reward:>0.5", {**_slot("reward_total", number), "groups": number("mean")}
     ),
     "advantage": Key(_("advantage"), "advantage:<0", {"trajectories": number("advantage")}),
     "sigma": Key(_("standard deviation of the group's rewards"), "sigma:>0.1", {"groups": number("sigma")}),
-    "tokens": Key(_("generated tokens"), "tokens:>200", {**_slot("generated_tokens", whole), "runs": whole("head__generated_tokens")}),
+    "tokens": Key(
+        _("generated tokens"),
+        "tokens:>200",
+        {**_slot("generated_tokens", whole), "runs": whole("head__generated_tokens")},
+    ),
     "depth": Key(_("executed tool calls"), "depth:>=3", _slot("tool_depth", whole)),
     "failures": Key(_("failures that the policy saw"), "failures:>0", _slot("failures_seen", whole)),
     "slot": Key(_("slot in the group"), "slot:0", {"trajectories": whole("slot")}),
-    "ordinal": Key(_("number of the group in its run"), "ordinal:0..7", {"groups": whole("ordinal"), "trajectories": whole("group__ordinal")}),
+    "ordinal": Key(
+        _("number of the group in its run"),
+        "ordinal:0..7",
+        {"groups": whole("ordinal"), "trajectories": whole("group__ordinal")},
+    ),
     "repeat": Key(_("repeat of the evaluation"), "repeat:0", {"evaluations": whole("repeat")}),
     "policy": Key(
-        _("policy version"), "policy:>=10",
+        _("policy version"),
+        "policy:>=10",
         {
-            "runs": whole("head__policy_version"), "groups": whole("policy_version"),
-            "trajectories": whole("group__policy_version"), "evaluations": whole("checkpoint__policy_version"),
+            "runs": whole("head__policy_version"),
+            "groups": whole("policy_version"),
+            "trajectories": whole("group__policy_version"),
+            "evaluations": whole("checkpoint__policy_version"),
             "checkpoints": whole("policy_version"),
         },
     ),
     "steps": Key(_("optimizer steps done"), "steps:>100", {"runs": whole("head__steps")}),
     "batches": Key(_("optimizer batches done"), "batches:>=20", {"runs": whole("head__batch")}),
     "checkpoint": Key(
-        _("beginning of a checkpoint's hash"), "checkpoint:ab12",
+        _("beginning of a checkpoint's hash"),
+        "checkpoint:ab12",
         {
-            "runs": named("head__checkpoint", resolve.checkpoints), "groups": named("checkpoint", resolve.checkpoints),
-            "trajectories": named("group__checkpoint", resolve.checkpoints), "evaluations": named("checkpoint", resolve.checkpoints),
+            "runs": named("head__checkpoint", resolve.checkpoints),
+            "groups": named("checkpoint", resolve.checkpoints),
+            "trajectories": named("group__checkpoint", resolve.checkpoints),
+            "evaluations": named("checkpoint", resolve.checkpoints),
         },
     ),
-    "kind": Key(_("kind of job, receipt or checkpoint"), "kind:collect*", {n: text("kind") for n in ("jobs", "receipts", "checkpoints")}),
+    "kind": Key(
+        _("kind of job, receipt or checkpoint"),
+        "kind:collect*",
+        {n: text("kind") for n in ("jobs", "receipts", "checkpoints")},
+    ),
     "queue": Key(_("queue of the job"), "queue:rollout", {"jobs": text("queue")}),
     "worker": Key(_("worker that holds the job"), "worker:worker-1*", {"jobs": text("owner")}),
     "attempt": Key(_("attempt of the job"), "attempt:>1", {"jobs": whole("attempt")}),
     "stream": Key(_("stream of the receipts; a prefix ends with *"), "stream:run:*", {"receipts": text("stream")}),
     "by": Key(_("who did it"), "by:scheduler", {"receipts": text("actor__name")}),
     "sha": Key(
-        _("beginning of a hash"), "sha:ab12",
+        _("beginning of a hash"),
+        "sha:ab12",
         {
-            "runs": sha("head__checkpoint__sha256", "plan_version__sha256"), "groups": sha("record_sha256", "capture_blob_sha256"),
-            "trajectories": Matcher(_capture), "receipts": sha("sha256"), "tasks": sha("task_sha256"),
-            "checkpoints": sha("sha256"), "evaluations": sha("checkpoint__sha256"),
+            "runs": sha("head__checkpoint__sha256", "plan_version__sha256"),
+            "groups": sha("record_sha256", "capture_blob_sha256"),
+            "trajectories": Matcher(_capture),
+            "receipts": sha("sha256"),
+            "tasks": sha("task_sha256"),
+            "checkpoints": sha("sha256"),
+            "evaluations": sha("checkpoint__sha256"),
         },
     ),
     "uid": Key(
-        _("beginning of a uid"), "uid:3f2a",
-        {**{n: uid() for n in ("runs", "groups", "trajectories", "jobs", "tasks", "checkpoints", "evaluations")}, "receipts": uid("subject_uid")},
+        _("beginning of a uid"),
+        "uid:3f2a",
+        {
+            **{n: uid() for n in ("runs", "groups", "trajectories", "jobs", "tasks", "checkpoints", "evaluations")},
+            "receipts": uid("subject_uid"),
+        },
     ),
     "created": Key(
-        _("when it was stored, UTC"), "created:2026-11-01",
+        _("when it was stored, UTC"),
+        "created:2026-11-01",
         {
-            "runs": time("created_at"), "groups": time("created_at"), "trajectories": time("group__created_at"),
-            "evaluations": time("trajectory__group__created_at"), "jobs": time("created_at"),
-            "checkpoints": time("created_at"), "receipts": time("at"),
+            "runs": time("created_at"),
+            "groups": time("created_at"),
+            "trajectories": time("group__created_at"),
+            "evaluations": time("trajectory__group__created_at"),
+            "jobs": time("created_at"),
+            "checkpoints": time("created_at"),
+            "receipts": time("at"),
         },
     ),
     "updated": Key(_("when its state last changed, UTC"), "updated:>2026-11-01", {"runs": time("head__updated_at")}),
     "finished": Key(_("when it ended, UTC"), "finished:>2h", {"jobs": time("finished_at")}),
-}  # fmt: skip
+}
