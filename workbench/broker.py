@@ -121,7 +121,10 @@ def set_aside(home: Home, program: BrokerProgram, stamp: str) -> Path | None:
 def ping(url: str, timeout_s: float = 1.0) -> str:
     """Ask the server for its version; ``redis 7.0.15``. Raises ``BrokerUnavailable`` where it does not answer."""
     import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
+    once = Retry(NoBackoff(), 0)  # else three more attempts, seconds apart, for a server that is not there
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"  # never the password
     try:
@@ -133,9 +136,10 @@ def ping(url: str, timeout_s: float = 1.0) -> str:
                 db=database,
                 socket_timeout=timeout_s,
                 socket_connect_timeout=timeout_s,
+                retry=once,
             )
         else:
-            client = redis.Redis.from_url(url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
+            client = redis.Redis.from_url(url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=once)
         with client:
             facts = client.info("server")
     except (redis.RedisError, OSError, ValueError) as error:

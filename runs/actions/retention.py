@@ -129,14 +129,14 @@ def _lacking(store: BlobStore) -> dict[str, str | None]:
     it; a removed one of these will do where the update before it can be replayed.
     """
     captures: dict[int, list[str]] = {}
-    for update, blob in ConsumedGroup.objects.values_list("update_id", "group__capture_blob_sha256"):
-        captures.setdefault(update, []).append(blob)
+    for pk, blob in ConsumedGroup.objects.values_list("update_id", "group__capture_blob_sha256"):
+        captures.setdefault(pk, []).append(blob)
     found: dict[str, str | None] = {}
     makers: dict[tuple[int, str], str | None] = {}
     for update in UpdateBatch.objects.select_related("checkpoint_before", "checkpoint_after").order_by(
         "run_id", "batch"
     ):
-        inputs = [("captures", sha) for sha in captures.get(update.pk, [])]
+        inputs: list[tuple[str, str | None]] = [("captures", sha) for sha in captures.get(update.pk, [])]
         inputs.append(("old log-probabilities", update.old_logprobs_sha256))
         missing = next((f"{name} {sha}" for name, sha in inputs if sha and not store.exists(sha)), None)
         for name, sha in (("adapter", update.checkpoint_before.sha256), ("optimizer", update.optimizer_before)):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -30,6 +31,7 @@ from tests.runs.scripted import Lab
 from tests.runs.test_advance import ALONE
 from workbench import db
 from workbench.blobs import BlobStore
+from workbench.home import initialise
 from workbench.operations import backup as backup_module
 from workbench.operations import dumps
 from workbench.operations.archive import BackupError
@@ -365,6 +367,36 @@ def test_a_changed_row_shows_in_the_verification_after_a_restore(
         told = restore_backup(tmp_path / "x", home)
         assert "mean" in {item.column for item in verify(store=blob_store()).faults}
         assert "runs_group_no_update" in told["triggers_installed_again"] and not db.missing_triggers(connection)
+
+
+@sqlite_only
+def test_an_older_schema_is_backed_up_and_brought_up_to_date(
+    database: BaseDatabaseWrapper, lab: Lab, tmp_path: Path, settings: Any
+) -> None:
+    """A table of a later migration is absent: made before an upgrade, restored and migrated after it."""
+    lab.drive(lab.start(**ALONE))
+    call_command("migrate", "account", "zero", verbosity=0, skip_checks=True)
+    result = make_backup(tmp_path / "x", store=blob_store(), at=AT)
+    home = Home(tmp_path / "other")
+    settings.BLOB_ROOT = home.blobs
+    home.root.mkdir()
+    with databases.as_default(databases.sqlite_settings(home.database)):
+        assert restore_backup(tmp_path / "x", home)["rows"] == result["rows"]
+        assert "account_emailaddress" not in connection.introspection.table_names()
+        assert initialise(home).migrated
+        assert "account_emailaddress" in connection.introspection.table_names()
+        assert verify(store=blob_store(), steps=SCRIPTED).ok
+
+
+@sqlite_only
+def test_a_database_that_cannot_be_read_is_named(tmp_path: Path, database: BaseDatabaseWrapper) -> None:
+    """No table at all: a message, no traceback, and no file."""
+    with (
+        databases.as_default(databases.sqlite_settings(tmp_path / "empty.sqlite3")),
+        pytest.raises(BackupError, match=r"database: cannot be read \(no such table"),
+    ):
+        make_backup(tmp_path / "x", store=BlobStore(tmp_path / "blobs"), at=AT)
+    assert not (tmp_path / "x").exists()
 
 
 @sqlite_only

@@ -20,7 +20,7 @@ from typing import Any
 import django
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.checks.blobs import referenced
@@ -30,6 +30,7 @@ from runs.actions.tombstones import standing_tombstones
 from runs.models import StreamHead
 from workbench.blobs import BlobStore
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.logs import redact
 from workbench.operations import dumps
 from workbench.operations.archive import (
     MANIFEST,
@@ -64,9 +65,15 @@ class Snapshot:
 
 
 def table_counts() -> dict[str, int]:
-    """Rows of every table that a model has, by table."""
-    found = {model._meta.db_table: model._base_manager.count() for model in apps.get_models(include_auto_created=True)}
-    return dict(sorted(found.items()))
+    """Rows of every table that a model has and that is there: an older schema lacks some."""
+    present = set(connection.introspection.table_names())
+    models = apps.get_models(include_auto_created=True)
+    found: dict[str, int] = {}
+    with connection.cursor() as cursor:
+        for table in sorted({model._meta.db_table for model in models} & present):
+            cursor.execute(f"SELECT COUNT(*) FROM {connection.ops.quote_name(table)}")
+            found[table] = cursor.fetchone()[0]
+    return found
 
 
 def heads() -> tuple[int, str]:
@@ -76,7 +83,20 @@ def heads() -> tuple[int, str]:
 
 
 def take(target: Path, store: BlobStore) -> Snapshot:
-    """Copy the database to ``target`` and read, in the same moment, what it refers to."""
+    """Copy the database to ``target`` and read, in the same moment, what it refers to.
+
+    A schema that is somewhat older is fine: a backup is what one makes before an upgrade. Raises ``BackupError``
+    where it is too old to tell which blobs it names, or where the database cannot be read.
+    """
+    try:
+        return _take(target, store)
+    except DatabaseError as error:
+        raise BackupError(
+            f"database: cannot be read ({redact(str(error).strip())}); manage.py doctor says more"
+        ) from error
+
+
+def _take(target: Path, store: BlobStore) -> Snapshot:
     with reading():
         StreamHead.objects.count()  # SQLite takes its snapshot with the first reading
         dumps.dump(target)

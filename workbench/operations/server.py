@@ -21,7 +21,7 @@ SEND_SECONDS = 60
 LOOK_EVERY = 0.5
 
 
-class Worker(ThreadWorker):  # type: ignore[misc]  # no types are published
+class Worker(ThreadWorker):
     """Threads as before; one more thread looks at the deadlines."""
 
     def init_process(self) -> None:
