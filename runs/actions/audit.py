@@ -209,3 +209,16 @@ def record_command(
         detail=detail,
         came=Channel(COMMAND),
     )
+
+
+@contextlib.contextmanager
+def audited_command(
+    command: str, *, by: Actor | None, at: datetime, subject: str = "", study: Study | None = None
+) -> Iterator[None]:
+    """Leave one entry for the command in the block: done, or refused with the error's words. The error goes on."""
+    try:
+        yield
+    except Exception as error:
+        record_command(command, by=by, at=at, failed=True, subject=subject, study=study, detail=str(error))
+        raise
+    record_command(command, by=by, at=at, subject=subject, study=study)

@@ -128,6 +128,16 @@ def test_commands_are_kept_with_their_outcome(place: Place) -> None:
     assert (refused.status, refused.detail, refused.actor) == (1, "no execution", by)
 
 
+def test_a_refused_command_is_kept_and_its_error_goes_on() -> None:
+    with audit.audited_command("study pause", by=None, at=AT, subject="small"):
+        pass
+    with pytest.raises(ValueError, match="nothing"), audit.audited_command("study resume", by=None, at=AT):
+        raise ValueError("nothing to resume, password=hunter2")
+    done, refused = AuditEntry.objects.order_by("-pk")[:2][::-1]
+    assert (done.route, done.status, done.subject) == ("manage.py study pause", 0, "small")
+    assert (refused.status, refused.detail) == (1, "nothing to resume, password=***")
+
+
 def test_a_command_inside_a_request_keeps_the_requests_id_only_where_it_is_its_own() -> None:
     with audit.channel(audit.Channel(audit.PAGE, "request-12345", "192.0.2.1")):
         inner = audit.record_change("thing.done", by=None, at=AT, subject="x")

@@ -59,7 +59,7 @@ def _page(request: HttpRequest, rows: QuerySet[AuditEntry], **context: Any) -> H
         rows = rows.filter(pk__lt=min(cursor, _BIGGEST))
     found = list(rows[: SIZE + 1])
     query: dict[str, str | int] = {name: str(value) for name, value in chosen.items() if value}
-    older = urlencode({**query, "before": found[SIZE - 1].pk}) if len(found) > SIZE else ""
+    older = urlencode({**query, "before": str(found[SIZE - 1].pk)}) if len(found) > SIZE else ""
     return render_page(
         request,
         "people/audit.html",
