@@ -15,3 +15,7 @@ urlpatterns = [
     path("api/v1/", include("runs.api.urls")),
     path("", include("runs.urls")),
 ]
+handler400 = "runs.api.handlers.bad_request"
+handler403 = "runs.api.handlers.permission_denied"
+handler404 = "runs.api.handlers.page_not_found"
+handler500 = "runs.api.handlers.server_error"

@@ -21,7 +21,7 @@ from runs.access import Principal
 from runs.access import principal_of as cached
 from runs.api import idempotency
 from runs.api.authentication import principal_of
-from runs.api.problems import ApiProblem, invalid
+from runs.api.problems import ApiProblem, invalid, refused
 from runs.models import Actor
 
 LIMIT, MAX_LIMIT = 50, 500
@@ -136,7 +136,8 @@ class ApiView(APIView):
         if self.body is None:
             return {}
         serializer = self.body(data=data)
-        serializer.is_valid(raise_exception=True)
+        if not serializer.is_valid():
+            raise refused(serializer.errors, data)
         found: dict[str, Any] = serializer.validated_data
         return found
 

@@ -75,6 +75,7 @@ class Tokens(ListView, PostView):
     """The caller's tokens."""
 
     tag, summary, serializer, body = "me", "List my tokens", TokenSerializer, NewTokenBody
+    takes_key = False
     post_summary, post_serializer, status_code = "Make a token (session only)", NewTokenSerializer, 201
 
     def rows(self, request: Request, **kwargs: Any) -> Any:

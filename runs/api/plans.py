@@ -27,7 +27,7 @@ from runs.api.serializers import ExecutionSerializer, JobSerializer, PlanSeriali
 from runs.api.studies import get_study
 from runs.errors import AlreadyFrozen, DomainError
 from runs.models import Plan, PlanVersion
-from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.contracts.canonical import canonical_bytes, encode_float, sha256_hex
 from workbench.contracts.errors import PlanInvalid
 from workbench.contracts.spec import complete_plan
 
@@ -248,6 +248,8 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
         return {
             k: v for name, item in value.items() for k, v in _flat(item, f"{path}.{name}" if path else name).items()
         }
+    if isinstance(value, float):
+        return {path: encode_float(value)}  # a draft may say .nan, which JSON cannot carry
     if isinstance(value, list) and value:
         return {k: v for i, item in enumerate(value) for k, v in _flat(item, f"{path}[{i}]").items()}
     return {path: value}

@@ -114,6 +114,16 @@ def _of_validation(detail: Any, path: str = "") -> list[dict[str, str]]:
     return [fault(path or "$", "a value that was refused", str(detail))]
 
 
+def refused(detail: Any, data: dict[str, Any]) -> ApiProblem:
+    """A serializer's errors as one problem that names every member with its value."""
+    found = _of_validation(detail)
+    for entry in found:
+        name = re.split(r"[.\[]", entry["field"], maxsplit=1)[0]
+        entry["got"] = fault("", data[name], "")["got"] if name in data else "nothing"
+    shown = "; ".join(f"{item['field']}: got {item['got'][:80]}, expected {item['expected']}" for item in found)
+    return ApiProblem(422, shown, errors=found)
+
+
 def _of_framework(error: exceptions.APIException) -> Response:
     headers: dict[str, str] = {}
     if getattr(error, "auth_header", None):

@@ -14,6 +14,7 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 
 from runs.api.base import MAX_LIMIT, ApiView, Filter, ListView, PostView
+from runs.api.needs import needed
 from runs.api.problems import CONTENT_TYPE, TITLES
 from runs.api.serializers import ProblemSerializer
 
@@ -52,6 +53,13 @@ class ApiSchema(AutoSchema):
         parts = [part.strip("{}") for part in self.path.split("/v1/")[-1].split("/") if part]
         return "_".join([self.method.lower(), *parts]).replace("-", "_").replace(".", "_")
 
+    def get_operation(self, *args: Any, **kwargs: Any) -> Any:
+        """The operation, with the capability that it needs in the study."""
+        found = super().get_operation(*args, **kwargs)
+        if found is not None:
+            found["x-capability"] = needed(self.method, self.path)
+        return found
+
     def get_override_parameters(self) -> list[Any]:
         """Filters, paging, sparse fields and headers."""
         view, found = self.view, [_parameter(item) for item in getattr(self.view, "parameters", ())]
@@ -67,7 +75,7 @@ class ApiSchema(AutoSchema):
             found.append(OpenApiParameter("fields", str, description="comma-separated members; absent: all of them"))
         if self.method == "GET" and getattr(view, "is_download", False):
             found += [_header("Range", "bytes=first-last, a single range"), _header("If-None-Match", "an ETag")]
-        if self.method == "POST":
+        if self.method == "POST" and getattr(view, "takes_key", True):
             found.append(_header("Idempotency-Key", "the change is done once for each key; its answer is kept 7 days"))
         if self.method in ("PUT", "PATCH"):
             found.append(_header("If-Match", "the ETag that was read", required=True))

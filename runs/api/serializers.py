@@ -10,7 +10,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from runs.api.problems import invalid
 from workbench.contracts.canonical import encode_float, parse_json
 
 
@@ -22,9 +21,9 @@ class StrictText(s.CharField):
     """Text only: a number is no text, and is refused instead of being written out."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The text. Raises a problem that names the field for any other type."""
+        """The text. Raises ``ValidationError`` for any other type."""
         if not isinstance(data, str):
-            raise invalid(self.field_name or "$", data, "text")
+            raise s.ValidationError("text")
         return str(super().to_internal_value(data))
 
 
