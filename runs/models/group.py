@@ -40,6 +40,8 @@ class Group(AppendOnlyModel):
         indexes = [
             models.Index(fields=["run", "purpose", "ordinal"], name="group_by_run"),
             models.Index(fields=["plan_version", "purpose", "condition"], name="group_by_plan"),
+            models.Index(fields=["record_sha256"], name="group_by_record"),
+            models.Index(fields=["mean"], name="group_by_mean"),
         ]
 
 
@@ -93,7 +95,13 @@ class Trajectory(AppendOnlyModel):
                 condition=models.Q(status="valid") | models.Q(reward_total__isnull=True, advantage__isnull=True),
             ),
         ]
-        indexes = [models.Index(fields=["fatal_start"], name="trajectory_by_fatal")]
+        indexes = [
+            models.Index(fields=["fatal_start"], name="trajectory_by_fatal"),
+            models.Index(fields=["fatal_confirmed", "group"], name="trajectory_by_confirmed"),
+            models.Index(fields=["reward_total"], name="trajectory_by_reward"),
+            models.Index(fields=["advantage"], name="trajectory_by_advantage"),
+            models.Index(fields=["generated_tokens"], name="trajectory_by_tokens"),
+        ]
 
 
 class Turn(AppendOnlyModel):

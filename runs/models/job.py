@@ -51,6 +51,7 @@ class Job(models.Model):
             models.Index(fields=["state", "lease_until"], name="job_lease"),
             models.Index(fields=["run", "kind", "state"], name="job_by_run"),
             models.Index(fields=["execution", "state"], name="job_by_execution"),
+            models.Index(fields=["finished_at"], name="job_by_finish"),
         ]
 
     def __str__(self) -> str:

@@ -84,7 +84,10 @@ class RunHead(models.Model):
     updated_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["state"], name="run_head_by_state")]
+        indexes = [
+            models.Index(fields=["state"], name="run_head_by_state"),
+            models.Index(fields=["updated_at"], name="run_head_by_change"),
+        ]
 
 
 class RunTransition(AppendOnlyModel):

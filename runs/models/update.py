@@ -97,6 +97,7 @@ class TrajectoryCredit(AppendOnlyModel):
 
     class Meta(AppendOnlyModel.Meta):
         constraints = [models.UniqueConstraint(fields=["update", "trajectory"], name="trajectory_credit_unique")]
+        indexes = [models.Index(fields=["masked_tokens", "trajectory"], name="credit_by_masked")]
 
 
 class ConsumedGroup(AppendOnlyModel):

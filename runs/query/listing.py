@@ -1,4 +1,4 @@
-"""One page of a list: rows, count, way on and back, what is new, filters of the reader, other lists under this filter."""
+"""One page of a list: rows, count, way on and back, what is new, saved filters, other lists under this filter."""
 
 from __future__ import annotations
 
@@ -144,6 +144,12 @@ def _help(spec: ListSpec) -> list[tuple[str, Any, str, tuple[str, ...]]]:
     return [*rows, ("sort", _("order; - before the name for descending"), "sort:-created", tuple(spec.sorts))]
 
 
+def _saved(principal: Principal, name: str) -> list[SavedFilter]:
+    if principal.user is None:
+        return []
+    return list(SavedFilter.objects.filter(user=principal.user, page=name).order_by("name"))
+
+
 def _place(text: str, sort: str) -> tuple[Place | None, QueryError | None]:
     if not text:
         return None, None
@@ -203,14 +209,14 @@ def build_listing(name: str, principal: Principal, given: QueryDict, extra: str 
         new=new, new_more=new_more, histogram=histogram,
         quick=[Quick(q.term, address(spec, q=q.url), q.on) for q in (_toggled(query, term) for term in spec.quick)],
         others=[Other(s.word, address(s, q=fits(s, query)), s is spec) for s in LISTS.values()],
-        saved=list(SavedFilter.objects.filter(user=principal.user, page=name).order_by("name")) if principal.user else [],
+        saved=_saved(principal, name),
         columns=_columns(spec, query, found.sort), help=_help(spec),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Within:
-    """Where a single row stands in the filtered list that its link came from. An address is empty where there is none."""
+    """Where a row stands in the filtered list that its link came from. An address is empty where there is none."""
 
     word: Any
     query: str

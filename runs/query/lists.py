@@ -18,7 +18,7 @@ from runs.visibility import sees_everything, version_ids, visible_checkpoints, v
 
 @dataclass(frozen=True)
 class ListSpec:
-    """One list. ``sorts``: name -> column; ``-name`` is descending. ``text``: columns of free words, ``hashes`` of prefixes.
+    """One list. ``sorts``: name -> column. ``text``: columns of free words, ``hashes`` of prefixes.
 
     ``visible`` gives rows without related ones, for counting; ``load`` adds what the table shows. ``url``: name of
     its page; ``time`` the column of the histogram.

@@ -71,7 +71,7 @@ def _pieces(spec: ListSpec, sort: str) -> tuple[str, bool]:
 def window(
     spec: ListSpec, rows: QuerySet[Any], sort: str, place: Place | None, size: int = SIZE, backward: bool = False
 ) -> list[Any]:
-    """At most ``size`` rows after ``place`` in the order of ``sort``; ``backward``: the rows before it, nearest first."""
+    """At most ``size`` rows after ``place`` in the order of ``sort``; ``backward``: before it, nearest first."""
     column, falling = _pieces(spec, sort)
     step = "lt" if falling != backward else "gt"
     sign = "-" if falling != backward else ""

@@ -21,7 +21,7 @@ _KEY = frozenset("abcdefghijklmnopqrstuvwxyz_")
 
 
 class QueryError(ValueError):
-    """A term that cannot be understood: ``term`` as typed, what was expected, and a corrected term where one is near."""
+    """A term that cannot be understood: as typed, what was expected, and a corrected term where one is near."""
 
     def __init__(self, term: str, message: str, suggestion: str = "", possible: tuple[str, ...] = ()) -> None:
         super().__init__(message)

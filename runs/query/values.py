@@ -88,7 +88,7 @@ def numeric(field: str, text: str, read: Callable[[str], float] = number) -> Q:
 
 
 def temporal(field: str, text: str, now: datetime) -> Q:
-    """Condition on a time column: ``>2026-11`` is after November, ``2026-11`` within it, ``>2h`` in the last two hours."""
+    """Condition on a time column: ``>2026-11`` is after November, ``2026-11`` within it, ``>2h`` the last two hours."""
     if ".." in text:
         low, _dots, high = text.partition("..")
         if not low and not high:

@@ -1,0 +1,42 @@
+"""A hundredth of the large database: every measured page answers, and asks a number of queries that rows do not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from runs.models import Group, Run, Trajectory, Turn
+from tests.load.generate import SMALL, generate
+from tests.load.pages import addresses
+from workbench.db import missing_triggers
+
+MOST_QUERIES = 45  # a page with most sections; lists are below 30
+
+
+@pytest.fixture(scope="module")
+def filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    with django_db_blocker.unblock(), transaction.atomic():
+        generate(SMALL)
+        yield
+        transaction.set_rollback(True)
+
+
+def test_counts_and_guards(filled: None, db: None) -> None:
+    """100 runs, 250 groups of 4 slots with 10 turns each; history is guarded again."""
+    assert (Run.objects.count(), Group.objects.count()) == (100, 250)
+    assert (Trajectory.objects.count(), Turn.objects.count()) == (1_000, 10_000)
+    assert not missing_triggers(connection)
+
+
+@pytest.mark.parametrize("name", addresses(SMALL))
+def test_page(filled: None, db: None, client: Client, name: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        answer = client.get(addresses(SMALL)[name])
+    assert answer.status_code == 200, answer.content.decode()[:2000]
+    listed = name.split(",")[0] in ("runs", "groups", "trajectories", "evaluations", "jobs", "tasks")
+    assert len(queries) <= (30 if listed else MOST_QUERIES)
