@@ -6,7 +6,7 @@ jobs), then its parts from stored rows; the parts must add up to the total, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -137,7 +137,7 @@ def training_accounts(runs: Sequence[Run]) -> dict[int, Account]:
         .values("group__run")
         .annotate(stored=Count("pk"), **{f"n_{key}": Count("pk", filter=which) for key, which in FATES.items()})
     )
-    counts = {row["group__run"]: row for row in rows}
+    counts: dict[int, Mapping[str, Any]] = {row["group__run"]: row for row in rows}
     found = {}
     for run in runs:
         n: dict[str, Any] = dict(counts.get(run.pk, {}))

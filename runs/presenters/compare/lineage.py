@@ -278,7 +278,7 @@ def change_between(first: Checkpoint, second: Checkpoint) -> Change:
 
 def way(start: Checkpoint, end: Checkpoint) -> Way:
     """Updates that made ``end`` from its ancestor ``start``, oldest first."""
-    rows: list[UpdateBatch] = []
+    rows: list[Any] = []
     for run, version, _checkpoint in ancestry(end):
         if run is None:
             break
@@ -290,22 +290,24 @@ def way(start: Checkpoint, end: Checkpoint) -> Way:
     return Way(start, end, [_line(row, gone.get(row.checkpoint_after.sha256)) for row in rows])
 
 
-def _updates(run: int, low: int, high: int) -> list[UpdateBatch]:
-    # The queries are typed Any: a prefetch by attribute has no type that the checker can follow.
-    steps: Any = Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows")
-    consumed = ConsumedGroup.objects.select_related("group__task").order_by("group__ordinal")  # type: ignore[type-var]
+def _updates(run: int, low: int, high: int) -> list[Any]:
+    """Updates of a run that made policies above ``low`` up to ``high``, with ``step_rows`` and ``group_rows``."""
+    steps: Any = UpdateStep.objects.order_by("step")
+    consumed: Any = ConsumedGroup.objects.select_related("group__task").order_by("group__ordinal")
     return list(
         UpdateBatch.objects.filter(
-            run=run, skipped__isnull=True, checkpoint_after__policy_version__gt=low,
+            run=run,
+            skipped__isnull=True,
+            checkpoint_after__policy_version__gt=low,
             checkpoint_after__policy_version__lte=high,
         )
         .select_related("checkpoint_before", "checkpoint_after")
         .prefetch_related(
-            Prefetch("steps", queryset=UpdateStep.objects.order_by("step"), to_attr="step_rows"),
+            Prefetch("steps", queryset=steps, to_attr="step_rows"),
             Prefetch("consumed_groups", queryset=consumed, to_attr="group_rows"),
         )
         .order_by("batch")
-    )  # fmt: skip
+    )
 
 
 def _total(values: Iterable[float | None]) -> float | None:

@@ -143,7 +143,7 @@ SHOWN = ("success", "finish", "recovered", "fatal", "repeat", "policy_error", "b
 TaskRow = Mapping[str, Any]
 
 
-def _task_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _task_rows(runs: Sequence[Run]) -> list[TaskRow]:
     """Counts by run's final policy, condition, split and task. One query."""
     chosen = [(key, n, d) for key, _word, n, d in OUTCOMES if key in SHOWN]
     measures: dict[str, Any] = {"items": Count("pk"), "reward": Avg("trajectory__reward_total")}
@@ -153,7 +153,7 @@ def _task_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     own = Q()
     for run in runs:
         own |= Q(run=run, checkpoint=run.head.checkpoint_id)
-    rows = EvaluationItem.objects.filter(own).order_by().values("run", "condition", "split", "task__task_sha256")
+    rows: Any = EvaluationItem.objects.filter(own).order_by().values("run", "condition", "split", "task__task_sha256")
     found: list[Any] = list(rows.annotate(**measures))
     return found
 

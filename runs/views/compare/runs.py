@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -47,7 +48,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     crumbs = [Crumb(_("Compare runs"))]
     rows = Run.objects.select_related("head", "arm", "plan_version__plan__study")
     offered = visible(principal_of(request), rows).order_by("-plan_version_id", "arm__position", "seed", "pk")[:OFFERED]
-    context = {"chosen": chosen, "offered": list(offered), "most": shown.MOST, "limit": OFFERED}
+    context: dict[str, Any] = {"chosen": chosen, "offered": list(offered), "most": shown.MOST, "limit": OFFERED}
     studies = {run.plan_version.plan.study for run in chosen if run.plan_version is not None}
     if len(chosen) > 1:
         verdict = shown.comparability(chosen)
@@ -72,7 +73,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         title=_("Compare runs"),
         crumbs=crumbs,
         study=studies.pop() if len(studies) == 1 else None,
-        **context,  # type: ignore[arg-type]
+        **context,
     )
 
 
