@@ -81,7 +81,7 @@ def follow_to_end(
         while True:
             state, is_end, at = look()
             _show(bar, at)
-            left = WAIT_SECONDS if end is None else end - time.monotonic()
+            left = float("inf") if end is None else end - time.monotonic()
             if not is_end and left <= 0:
                 raise WaitTimeout(f"{at[2]}: {at[0]} of {at[1]} after {timeout:g} s; it goes on")
             started = time.monotonic()
@@ -91,8 +91,9 @@ def follow_to_end(
                     on_event(receipt)
             if is_end and not found and not more:
                 return state
-            if not found and not is_end and time.monotonic() - started < min(EARLY_SECONDS, left):
-                scope.transport.sleep(min(EARLY_SECONDS, left))
+            pause = min(EARLY_SECONDS, left)
+            if not found and not is_end and time.monotonic() - started < pause:
+                scope.transport.sleep(pause)
     finally:
         if bar is not None:
             bar.close()

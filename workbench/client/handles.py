@@ -314,7 +314,9 @@ class Plan(_Handle):
         """The draft with another text. Raises ``PreconditionFailed`` where another writer saved first."""
         answer = self._transport.get(self._path())
         now = build(Plan, answer.value, _transport=self._transport)
-        if now.revision != self.revision and not (now.revision == self.revision + 1 and now.draft_text == text):
+        if (now.revision, now.draft_text) == (self.revision + 1, text):
+            return now  # saved by an earlier call whose answer was lost
+        if now.revision != self.revision:
             raise PreconditionFailed(
                 412, "Precondition failed", f"plan {self.slug}: got revision {self.revision}, expected {now.revision}"
             )
