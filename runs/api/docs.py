@@ -19,7 +19,6 @@ from runs.views.base import render_page
 METHODS = ("get", "post", "put", "patch", "delete")
 DEEPEST = 3  # levels of an example; below stands an empty value
 SAMPLES = {"uuid": "24d3831b-f7a3-5b74-a985-47154eca6e3e", "date-time": "2026-11-30T06:00:00Z"}
-HASH = "^[0-9a-f]{64}$"
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,12 @@ def example(schema: Any, depth: int = 0) -> Any:
         return {} if depth >= DEEPEST else {name: example(item, depth + 1) for name, item in members.items()}
     if kind == "array":
         return [] if depth >= DEEPEST else [example(found.get("items"), depth + 1)]
-    simple = {"integer": 1, "number": 0.5, "boolean": True, "string": SAMPLES.get(found.get("format", ""), "…")}
+    simple: dict[str, Any] = {
+        "integer": 1,
+        "number": 0.5,
+        "boolean": True,
+        "string": SAMPLES.get(found.get("format", ""), "…"),
+    }
     return simple.get(str(kind), {} if not found else None)
 
 
@@ -106,7 +110,9 @@ def _needed_only(schema: dict[str, Any]) -> Any:
 def _operation(method: str, path: str, item: dict[str, Any]) -> Operation:
     sent = item.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     good = next(code for code in item["responses"] if code.startswith("2"))
-    kind, answer = next(iter(item["responses"][good].get("content", {}).items()), ("", {}))
+    contents: dict[str, Any] = item["responses"][good].get("content", {})
+    kind = next(iter(contents), "")
+    answer: dict[str, Any] = contents.get(kind, {})
     binary = resolved(answer.get("schema")).get("format") == "binary"
     return Operation(
         method=method.upper(),

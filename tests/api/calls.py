@@ -18,7 +18,7 @@ class Api:
         self.client = Client(raise_request_exception=False)
         self.secret = secret
 
-    def call(self, method: str, path: str, body: Any = None, raw: bytes | None = None, **headers: str) -> Any:
+    def call(self, method: str, path: str, body: Any = None, raw: Any = None, **headers: Any) -> Any:
         """One request; header names with ``_`` for ``-``. A refusal must be a problem of its own status."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.secret:

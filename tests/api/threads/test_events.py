@@ -19,7 +19,8 @@ def test_nothing_is_lost_while_writers_append_and_followers_poll(database: BaseD
     actor = service_actor("scheduler")
     streams = [Stream("run", key, f"run:00000000-0000-4000-8000-00000000000{key}") for key in (1, 2, 3)]
     names = [item.name for item in streams]
-    total, seen, done = 3 * 2 * 12, [[] for _ in range(3)], threading.Event()
+    total, done = 3 * 2 * 12, threading.Event()
+    seen: list[list[tuple[str, int]]] = [[] for _ in range(3)]
 
     def write(writer: int) -> None:
         try:
