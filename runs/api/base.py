@@ -22,7 +22,7 @@ from runs.access import principal_of as cached
 from runs.api import idempotency
 from runs.api.authentication import principal_of
 from runs.api.problems import ApiProblem, invalid, refused
-from runs.models import Actor
+from runs.models import Actor, PlanVersion
 
 LIMIT, MAX_LIMIT = 50, 500
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
@@ -48,6 +48,18 @@ class Filter:
             return _READERS[self.kind](text)
         except (ValueError, KeyError, OverflowError) as error:
             raise invalid(self.name, text, _EXPECTED[self.kind], 400) from error
+
+
+@dataclass(frozen=True)
+class OfPlan(Filter):
+    """Rows of the versions of a plan or study, ``by`` its path: the keys come first, so that an index serves."""
+
+    by: str = "plan__uid"
+
+    def value(self, text: str) -> Any:
+        """Keys of the versions."""
+        found = super().value(text)
+        return list(PlanVersion.objects.filter(**{self.by: found}).values_list("pk", flat=True))
 
 
 def _integer(text: str) -> int:

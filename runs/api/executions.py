@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from runs.access import RUN_CONTROL, get_visible, require, study_of, visible, visible_jobs
 from runs.actions import runs_control
 from runs.actions.advance import progress_of
-from runs.api.base import DetailView, Filter, ListView, PostView, check_parameters, sparse
+from runs.api.base import DetailView, Filter, ListView, OfPlan, PostView, check_parameters, sparse
 from runs.api.problems import invalid
 from runs.api.serializers import ExecutionSerializer, JobSerializer, NumberOrNull, RunSerializer
 from runs.models import Execution, Job, Run
@@ -107,8 +107,8 @@ class Runs(ListView):
 
     tag, summary, serializer = "runs", "List runs", RunSerializer
     filters = (
-        Filter("study", "plan_version__plan__study__slug"),
-        Filter("plan", "plan_version__plan__uid", "uuid"),
+        OfPlan("study", "plan_version__in", by="plan__study__slug"),
+        OfPlan("plan", "plan_version__in", "uuid"),
         Filter("execution", "execution__uid", "uuid"),
         Filter("arm", "arm__key"),
         Filter("seed", "seed"),

@@ -197,7 +197,7 @@ class ReceiptSerializer(s.Serializer[Any]):
 
     def get_body(self, row: Any) -> Any:
         """Parsed from the stored bytes."""
-        return parse_json(bytes(row.bytes))["body"]
+        return parse_json(bytes(row.bytes)).get("body")
 
 
 class StreamSerializer(s.Serializer[Any]):
