@@ -4,7 +4,7 @@ PORT ?= 8000
 SETUP := PYTHON="$(PYTHON)" sh .ci/setup
 RUN := .venv/bin/python
 
-.PHONY: help setup setup-tests run test test-slow test-kill check audit bench study doctor clean
+.PHONY: help setup setup-tests run test test-slow test-kill load check audit bench study doctor clean
 
 help:
 	@echo "make run [PORT=8000]  set up, start everything, run the bundled study at its small scale"
@@ -13,7 +13,7 @@ help:
 	@echo "make audit            known vulnerabilities of installed packages; status 3: could not be looked up"
 	@echo "make study            run the bundled study at its full scale"
 	@echo "make bench            measure the engine against its references"
-	@echo "make test-slow | test-kill | doctor | clean"
+	@echo "make test-slow | test-kill | load | doctor | clean"
 
 setup:
 	@$(SETUP) runtime
@@ -33,6 +33,9 @@ test-slow: setup-tests
 
 test-kill: setup-tests
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m kill $(ARGS)
+
+load: setup-tests
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m slow tests/load $(ARGS)
 
 check: setup-tests
 	$(RUN) -m ruff format --check .
