@@ -207,7 +207,7 @@ def test_sessions_are_listed_and_ended_elsewhere(client: Client, mara: User) -> 
     other.post("/accounts/login/", {"username": "mara", "password": PASSWORD}, headers={"User-Agent": "OtherBrowser/1"})
     _sign_in(client)
     page = client.get("/account/").content.decode()
-    assert "OtherBrowser/1" in page and page.count("this one") == 1
+    assert "OtherBrowser/1" in page and page.count("this browser") == 1
     assert not any(key in page for key in Session.objects.values_list("session_key", flat=True))
     client.post("/account/sessions/end/")
     assert other.get("/account/").status_code == 302
