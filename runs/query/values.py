@@ -82,7 +82,7 @@ def numeric(field: str, text: str, read: Callable[[str], float] = number) -> Q:
         if not low and not high:
             raise Unreadable(_("a number on at least one side of .."))
         return found
-    sign, rest = _COMPARED.match(text).groups()  # type: ignore[union-attr]
+    sign, rest = _COMPARED.match(text).groups()
     value = read(rest)
     return Q(**{f"{field}__{_LOOKUPS[sign]}" if sign in _LOOKUPS else field: value})
 
@@ -95,7 +95,7 @@ def temporal(field: str, text: str, now: datetime) -> Q:
             raise Unreadable(_("a date on at least one side of .."))
         found = Q(**{f"{field}__gte": moment(low, now)[0]}) if low else Q()
         return found & Q(**{f"{field}__lt": moment(high, now)[1]}) if high else found
-    sign, rest = _COMPARED.match(text).groups()  # type: ignore[union-attr]
+    sign, rest = _COMPARED.match(text).groups()
     begin, end = moment(rest, now)
     if sign == ">":
         return Q(**{f"{field}__gte": end})
