@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from runs.actions.receipts import genesis
-from runs.models import Execution, Group, Job, Plan, PlanVersion, Receipt, Run, StreamHead, Trajectory
+from runs.models import Execution, Group, Job, Plan, PlanVersion, Receipt, Run, StreamHead, Study, Trajectory
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.errors import CanonicalError
 
@@ -102,7 +102,8 @@ def subject_link(receipt: Receipt) -> tuple[str, str] | None:
     version = PlanVersion.objects.filter(uid=uid).select_related("plan__study").first()
     if version is not None:
         return str(version.plan), reverse("runs:plan", args=[version.plan.study.slug, version.plan.slug])
-    return None
+    study = Study.objects.filter(uid=uid).first()
+    return None if study is None else (study.slug, reverse("runs:study", args=[study.slug]))
 
 
 def _uids(streams: Iterable[str], kind: str) -> list[uuid.UUID]:
@@ -118,7 +119,7 @@ def _uids(streams: Iterable[str], kind: str) -> list[uuid.UUID]:
 
 
 def stream_names(streams: Iterable[str]) -> dict[str, str]:
-    """Readable name of each stream that belongs to a run, a plan or an execution. Three queries."""
+    """Readable name of each stream that belongs to a run, a plan, an execution or a study. Four queries."""
     listed = list(streams)
     names = {
         f"run:{uid}": _("run %(name)s") % {"name": f"{name} · {slug}" if slug else name}
@@ -131,4 +132,6 @@ def stream_names(streams: Iterable[str]) -> dict[str, str]:
     executions = Execution.objects.filter(uid__in=_uids(listed, "execution"))
     for uid, slug in executions.values_list("uid", "plan_version__plan__slug"):
         names[f"execution:{uid}"] = _("execution of %(name)s") % {"name": slug}
+    for uid, slug in Study.objects.filter(uid__in=_uids(listed, "study")).values_list("uid", "slug"):
+        names[f"study:{uid}"] = _("study %(name)s") % {"name": slug}
     return names

@@ -104,6 +104,10 @@ def test_roles_are_given_and_taken_with_receipts(place: Place) -> None:
     client.post(f"{PEOPLE}remove/", {"user": "stranger", "role": "reviewer"})
     kinds = list(Receipt.objects.filter(stream=stream).order_by("seq").values_list("kind", flat=True))[before:]
     assert kinds == ["member.added", "member.removed"] and check_chain(stream).holds
+    page = said(client, f"/receipts/?stream={stream}")
+    assert "study fatal-mask-pair" in page and "member.removed" in page
+    last = Receipt.objects.filter(stream=stream).latest("seq")
+    assert 'href="/studies/fatal-mask-pair/"' in said(client, f"/receipts/{last.sha256}/").split("<dl", 1)[1]
     entry = AuditEntry.objects.filter(route="member.removed").latest("pk")
     assert entry.study == place.world.study and entry.subject == "stranger reviewer" and entry.channel == "page"
     assert entry.request_id == AuditEntry.objects.filter(route__startswith="runs:member_remove").latest("pk").request_id
