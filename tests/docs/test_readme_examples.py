@@ -107,8 +107,9 @@ def test_every_example_runs_as_written_against_a_server_with_workers(tmp_path: P
     home, port = tmp_path / "data", free_port()
     script = ["set -euo pipefail"]
     for language, text in examples(CLIENT):
-        script += [text] if language == "sh" else [f"'{sys.executable}' - <<'END'", text.rstrip(), "END"]
-    whole = "\n".join(script).replace(".venv/bin/python", sys.executable).replace(":8000", f":{port}")
+        here = text.replace(".venv/bin/python", sys.executable)
+        script += [here] if language == "sh" else [f"'{sys.executable}' - <<'END'", text.rstrip(), "END"]
+    whole = "\n".join(script).replace(":8000", f":{port}")
     extra = {"WORKBENCH_CACHE_HOME": str(warm_cache())}
     adapter = BASE_DIR / "first-plan.adapter"
     try:

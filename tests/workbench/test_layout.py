@@ -22,7 +22,11 @@ TOP_LEVEL = {
 PRODUCT = ("workbench", "runs", "evidence", "worker")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"}
 ENVIRONMENT_READERS = {
-    "workbench/settings.py",  # the only reader
+    "workbench/settings.py",  # the only reader, with its three parts
+    "workbench/settings_accounts.py",
+    "workbench/settings_api.py",
+    "workbench/settings_operations.py",
+    "workbench/client/workbench.py",  # runs in other people's programs, without the settings
     "workbench/faults.py",  # crash tests only; used by code without Django
 }
 PIN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*(\[[a-z]+\])?==\d[0-9a-zA-Z.]*$")
