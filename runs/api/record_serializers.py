@@ -7,8 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
+from runs.actions.tombstones import standing_tombstones
 from runs.api.serializers import Number, NumberOrNull, Text, When
-from runs.models import Checkpoint, Tombstone
+from runs.models import Checkpoint
 from runs.storage import blob_store
 
 
@@ -210,14 +211,15 @@ class CheckpointSerializer(s.Serializer[Any]):
         """Why retention removed its bytes; null: it did not."""
         reasons: dict[str, str] | None = self.context.get("tombstones")
         if reasons is None:
-            return Tombstone.objects.filter(sha256=row.sha256).values_list("reason", flat=True).first()
+            found = standing_tombstones([row.sha256]).get(row.sha256)
+            return found.reason if found is not None else None
         return reasons.get(row.sha256)
 
     @classmethod
     def context_of(cls, rows: list[Any]) -> dict[str, Any]:
-        """Tombstones of a whole page in one query."""
-        wanted = Tombstone.objects.filter(sha256__in=[row.sha256 for row in rows])
-        return {"tombstones": dict(wanted.values_list("sha256", "reason"))}
+        """Standing tombstones of a whole page at once."""
+        standing = standing_tombstones([row.sha256 for row in rows])
+        return {"tombstones": {sha256: found.reason for sha256, found in standing.items()}}
 
 
 class EvaluationSerializer(s.Serializer[Any]):
