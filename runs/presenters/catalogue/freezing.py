@@ -100,17 +100,39 @@ def identities(body: dict[str, Any]) -> list[Identity]:
         (
             _("environment"),
             environment.get("code_sha256"),
-            f"{parts['environment']['id']} {environment.get('version', '')}",
+            f"{parts['environment']['id']} {environment.get('version', '')} {_owner(environment.get('code'))}",
         ),
         (_("success"), None, environment.get("success_definition") or ""),
-        (_("reward"), reward.get("code_sha256"), f"{parts['reward']['id']} {parts['reward']['version']}"),
+        (
+            _("reward"),
+            reward.get("code_sha256"),
+            f"{parts['reward']['id']} {parts['reward']['version']} {_owner(reward.get('code'))}",
+        ),
+        (_("model profile"), (policy.get("profile") or {}).get("code_sha256"), _owner(policy.get("profile"))),
         (_("harness"), bound.get("harness"), ""),
         (_("runtime"), None, str(bound.get("runtime") or "")),
         (_("task set"), task_set.get("sha256"), _("%(n)d tasks") % {"n": count}),
         (_("dependencies"), bound.get("dependency_lock"), ""),
         (_("failure schedule"), digest(body["failure_schedule"]), ""),
     ]
+    rows += _files(environment.get("code"), reward.get("code"), policy.get("profile"))
     return [_identity(name, sha, str(text).strip()) for name, sha, text in rows if sha or str(text).strip()]
+
+
+def _owner(code: dict[str, Any] | None) -> str:
+    """Distribution and version that brought some code; nothing for what is bundled or not installed."""
+    return f"({code['distribution']} {code['version']})" if code and code.get("distribution") else ""
+
+
+def _files(*codes: dict[str, Any] | None) -> list[tuple[Any, str | None, Any]]:
+    """Each file of code from installed distributions, once: environment, reward and profile may share a package."""
+    found = {
+        (code["distribution"], name): sha
+        for code in codes
+        if code and code.get("distribution")
+        for name, sha in code["files"].items()
+    }
+    return [(name, sha, f"({owner})") for (owner, name), sha in sorted(found.items())]
 
 
 def _identity(name: Any, sha256: str | None, text: str) -> Identity:
