@@ -19,14 +19,14 @@ from runs.models import Membership, PlanVersion, Receipt, StreamHead, Study, Tas
 from runs.visibility import get_visible_receipt, sees_everything, stream_visible, visible_heads, visible_receipts
 
 SEE_HIDDEN = frozenset({Membership.RESEARCHER, Membership.REVIEWER, Membership.ADMIN})
-_bound: dict[int, str] = {}  # version key -> task set hash; a frozen version never changes
+_bound: dict[str, str] = {}  # hash of a frozen body -> hash of the task set that it binds
 
 
 def bound_task_set(version: PlanVersion) -> str:
     """Hash of the task set that a frozen version binds."""
-    if version.pk not in _bound:
-        _bound[version.pk] = plan_body(version)["bindings"]["task_set"]["sha256"]
-    return _bound[version.pk]
+    if version.sha256 not in _bound:
+        _bound[version.sha256] = plan_body(version)["bindings"]["task_set"]["sha256"]
+    return _bound[version.sha256]
 
 
 def visible_task_sets(principal: Principal) -> QuerySet[TaskSet]:
