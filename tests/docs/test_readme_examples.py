@@ -113,7 +113,7 @@ def test_every_example_runs_as_written_against_a_server_with_workers(tmp_path: P
     extra = {"WORKBENCH_CACHE_HOME": str(warm_cache())}
     adapter = BASE_DIR / "first-plan.adapter"
     try:
-        with up(home, "--port", str(port), **extra) as server:
+        with up(home, "--port", str(port), "--stop-with-parent", **extra) as server:
             server.wait_ready()
             done = subprocess.run(
                 ["/bin/bash", "-c", whole], env=environment(home, **extra, PYTHONPATH=str(BASE_DIR)), cwd=BASE_DIR,
