@@ -1,4 +1,4 @@
-"""Metric values by hand, and the table of definitions."""
+"""Metric values by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workbench.contracts.metrics import METRIC_DEFINITIONS, definition
+from workbench.contracts.metrics import METRIC_DEFINITIONS
 from workbench.contracts.records import GroupRecord
 from workbench.contracts.wire import parse_record
 from worker.engine import train
@@ -51,15 +51,6 @@ def test_a_condition_that_never_occurred_is_none_with_count_zero() -> None:
     assert (sink.records[0].value, sink.records[0].count) == (None, 0)
     with pytest.raises(KeyError, match=r"definition: got l2\.luck/1"):
         sink.add("l2.luck", 1.0, 1)
-
-
-def test_every_definition_is_complete() -> None:
-    assert {item.layer for item in METRIC_DEFINITIONS.values()} == {"L1", "L2", "L3", "L4"}
-    for identity, item in METRIC_DEFINITIONS.items():
-        assert identity == f"{item.name}/1" and all(
-            (item.unit, item.scope, item.varies_over, item.measures, item.cannot_tell)
-        )
-    assert definition("l1.loss/1").layer == "L1"
 
 
 def test_collection_values_agree_with_the_records(make_world: Callable[..., Any]) -> None:

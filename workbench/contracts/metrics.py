@@ -2,19 +2,27 @@
 """Definitions of metrics: pure data. A number's definition id stands beside it everywhere.
 
 Two frameworks that use one name for two quantities have two definition ids here. Each entry says
-the layer (L1 stability, L2 behaviour, L3 signal, L4 exploration), unit, range (token, turn,
-trajectory, group, batch), over what it varies, and what it cannot tell.
+the layer (L1 stability, L2 behaviour, L3 signal, L4 exploration, L5 generalisation, L6 reasoning),
+unit, closed range, scope (token, turn, trajectory, group, batch), over what it varies, what it cannot
+tell, whether a direction is declared, and where its formula comes from.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+NONE, HIGHER, LOWER = "none", "higher", "lower"  # declared directions; most quantities declare none
+
 
 @dataclass(frozen=True)
 class MetricDefinition:
     """``id`` ends in its version. ``scope``: what one value is computed over. ``varies_over``: vocabulary,
-    token, rollout, prompt or time. ``cannot_tell``: the limit that a page shows beside the number."""
+    token, rollout, prompt or time. ``cannot_tell``: the limit that a page shows beside the number.
+
+    ``direction``: higher or lower only where the quantity itself says what is better, else none: no page
+    or reading may rank by an undeclared one. ``range``: closed interval of its finite values, bounds
+    possibly infinite; None where any number is possible. ``source``: spec chapter or paper of the formula.
+    """
 
     id: str
     layer: str
@@ -24,74 +32,93 @@ class MetricDefinition:
     varies_over: str
     measures: str
     cannot_tell: str
+    direction: str
+    range: tuple[float, float] | None
+    source: str
+
+
+def _range(text: str) -> tuple[float, float] | None:
+    if text == "none":
+        return None
+    low, high = (float(part) for part in text.split(".."))
+    if not low < high:
+        raise ValueError(f"range: got {text}, expected low..high")
+    return low, high
 
 
 def _table(rows: str) -> dict[str, MetricDefinition]:
     found: dict[str, MetricDefinition] = {}
     for line in rows.strip().splitlines():
-        parts = [part.strip() for part in line.split(" | ")]
-        name, unit, scope, varies_over, measures, cannot_tell = parts
-        layer = name.split(".")[0].upper()
+        name, unit, scope, varies_over, measures, cannot_tell, direction, limits, source = (
+            part.strip() for part in line.split(" | ")
+        )
+        if direction not in (NONE, HIGHER, LOWER):
+            raise ValueError(f"{name}.direction: got {direction!r}, expected {NONE}, {HIGHER} or {LOWER}")
         identity = f"{name}/1"
-        found[identity] = MetricDefinition(identity, layer, name, unit, scope, varies_over, measures, cannot_tell)
+        if identity in found:
+            raise ValueError(f"{name}: got it twice, expected one row a definition")
+        layer = name.split(".")[0].upper()
+        found[identity] = MetricDefinition(
+            identity, layer, name, unit, scope, varies_over, measures, cannot_tell, direction, _range(limits), source
+        )
     return found
 
 
-# name | unit | scope | varies over | what is measured | what it cannot tell
+# name | unit | scope | varies over | what is measured | what it cannot tell | direction | range | source
 METRIC_DEFINITIONS: dict[str, MetricDefinition] = _table("""
-l1.loss | none | optimizer step | time | clipped surrogate after the plan's aggregation, sign of a loss | learning: its level is arbitrary, near 0 at ratio 1
-l1.grad_norm | none | optimizer step | time | L2 norm of the gradient of all trainable parameters, before clipping | which trajectory caused a spike: see the update trace
-l1.update_norm | none | optimizer step | time | L2 norm of the parameter change | whether the change was useful
-l1.relative_update_norm | share | optimizer step | time | norm of the change over norm of the trainable parameters before it | comparison of adapters with full weights: the denominators differ
-l1.clip_low_share | share | optimizer step | token | trained tokens with ratio below 1 - clip_low and negative credit | anything at the first step of a batch: the ratio is 1 there
-l1.clip_high_share | share | optimizer step | token | trained tokens with ratio above 1 + clip_high and positive credit | anything at the first step of a batch: the ratio is 1 there
-l1.ratio_max_deviation | none | optimizer step | token | largest |ratio - 1| over trained tokens | how many tokens moved
-l1.kl_k1_old | nats | optimizer step | token | mean of log pi_old - log pi_new over trained tokens (k1 estimate of KL to the old policy) | a divergence from one sample: it may be negative
-l1.kl_k3_old | nats | optimizer step | token | mean of rho - 1 - log rho over trained tokens (k3 estimate of KL to the old policy) | distance to the parent: the old policy is this batch's sampler
-l1.engine_drift_mean | nats | optimizer batch | token | mean |sampler - recomputed| log-probability of sampled tokens | bias: it is a numerical difference of two code paths
-l1.engine_drift_max | nats | optimizer batch | token | largest |sampler - recomputed| log-probability | how common it is
-l1.skipped_share | share | optimizer batch | time | 1 where the batch trained nothing, else 0 | why: see the update's reason
-l1.masked_token_share | share | optimizer batch | token | policy tokens that the credit rule removed over policy tokens | whether removal helped
-l2.entropy_sampled | nats | collection shard | vocabulary | exact entropy of the next-token distribution at each sampled token, mean; by segment | whether low entropy is skill or collapse
-l2.entropy_trained | nats | optimizer step | vocabulary | exact entropy at each trained token under the current weights, mean | the tokens that credit removed
-l2.response_length | tokens | collection shard | rollout | policy tokens of a trajectory, over all its turns, mean | Observation tokens: they are not counted
-l2.segment_length | tokens | collection shard | rollout | tokens of one segment per turn, mean; by segment | whether the text is useful
-l2.distinct_2 | share | collection shard | rollout | distinct pairs of neighbouring ids over all pairs of a segment, mean over turns; by segment | repetition across turns
-l2.format_compliance | share | collection shard | rollout | turns read as one legal action over turns | whether the action was sensible
-l2.tool_calls_mean | calls | collection shard | rollout | executed tool calls of a trajectory, mean | which calls were needed
-l2.tool_calls_variance | calls^2 | collection shard | rollout | population variance of executed tool calls | its cause: tasks and slots are mixed
-l2.share_at_budget | share | collection shard | rollout | trajectories that spent the decision budget | whether more budget would help
-l2.repeat_call_rate | share | collection shard | rollout | repeated calls over executed calls (same tool, same arguments) | a repeat after a retryable failure from a pointless one
-l2.productive_call_rate | share | collection shard | rollout | productive calls over executed calls | the value of what was found
-l2.finish_rate | share | collection shard | rollout | trajectories that end by a legal Finish | correctness
-l2.policy_error_rate | share | collection shard | rollout | trajectories that end by an unparseable action | infrastructure failures: they are not counted
-l2.premature_finish_rate | share | collection shard | rollout | finishes with insufficient evidence over finishes | an honest limitation from haste
-l2.failure_exposure | share | collection shard | rollout | trajectories that saw at least one failed Observation | how the failures came about
-l2.recovery_by_exposure | share | collection shard | rollout | trajectories with a success after a failure over exposed ones | recovery where no failure was seen
-l2.recovery_all | share | collection shard | rollout | trajectories with a success after a failure over all | skill: exposure differs between policies
-l2.fatal_rate | share | collection shard | rollout | trajectories with three consecutive failed decisions | fault of the policy: injected failures count
-l2.continued_after_fatal | share | collection shard | rollout | Fatal trajectories with a later decision over Fatal ones | whether going on was right
-l2.infrastructure_invalid_share | share | collection shard | rollout | trajectories without outcome because infrastructure broke | anything about the policy
-l2.length_correctness_r | none | collection shard | rollout | point-biserial correlation of policy tokens with success | cause: hard tasks are longer
-l2.correct_by_length | share | collection shard | rollout | share correct within a length tercile; by tercile | cause: hard tasks are longer
-l3.reward_mean | reward | group or shard | rollout | mean reward of valid trajectories | success: components compensate one another
-l3.reward_std | reward | collection shard | rollout | population standard deviation of rewards of valid trajectories | within-group spread: tasks are mixed
-l3.success_rate | share | collection shard | rollout | valid trajectories that satisfy the environment's success definition | partial progress
-l3.group_sigma | reward | group or shard | rollout | population standard deviation of a group's rewards | whether the spread is skill or noise
-l3.zero_variance_share | share | collection shard | prompt | eligible groups whose reward variance is at most 1e-12 | why: all right, all wrong and all equal are told apart beside it
-l3.zero_all_right_share | share | collection shard | prompt | eligible groups without variance, all successful | whether harder tasks exist
-l3.zero_all_wrong_share | share | collection shard | prompt | eligible groups without variance, none successful | too hard, broken or over-strict
-l3.pass_gap | share | collection shard | prompt | mean over groups of any-success minus mean success (pass@k - pass@1, k = group size) | gains beyond k samples
-l3.groups_with_signal | share | collection shard | prompt | groups that are eligible and have variance over all groups | size of the signal
-l3.groups_with_update | share | optimizer batch | prompt | groups that were trained on over all groups of the batch | size of the step
-l3.effective_batch | trajectories | optimizer batch | rollout | (sum |A|)^2 / sum A^2 over trained trajectories | token counts: every trajectory counts once
-l3.reward_concentration | share | collection shard | prompt | reward earned by the best tenth of groups (at least one) over all reward | whether those prompts are easy or learnt
-l3.gradient_share | share | optimizer step | prompt | gradient norms of the trajectories of a stratum over those of all; by stratum of group success | direction: norms add where gradients cancel
-l4.action_edit_distance | share | group or shard | rollout | mean pairwise edit distance of action sequences, over the longer length | whether different paths are better
-l4.distinct_sequences | sequences | group or shard | rollout | distinct action sequences of a group | distance between them
-l4.step_group_size | trajectories | collection shard | rollout | trajectories of a group that visit a state, mean over its states | concentration from a forced start: both readings apply
-l4.state_coverage | states | collection shard | rollout | distinct state labels visited | states that the label lumps together
-l4.think_edit_distance | share | group or shard | rollout | mean pairwise edit distance of think ids of the first decision, over the longer length | meaning: paraphrases are distant
+l1.loss | none | optimizer step | time | clipped surrogate after the plan's aggregation, sign of a loss | learning: its level is arbitrary, near 0 at ratio 1 | none | none | spec "objective and update"
+l1.grad_norm | none | optimizer step | time | L2 norm of the gradient of all trainable parameters, before clipping | which trajectory caused a spike: see the update trace | none | 0..inf | spec "metrics"
+l1.update_norm | none | optimizer step | time | L2 norm of the parameter change | whether the change was useful | none | 0..inf | spec "metrics"
+l1.relative_update_norm | share | optimizer step | time | norm of the change over norm of the trainable parameters before it | comparison of adapters with full weights: the denominators differ | none | 0..inf | spec "metrics"
+l1.clip_low_share | share | optimizer step | token | trained tokens with ratio below 1 - clip_low and negative credit | anything at the first step of a batch: the ratio is 1 there | none | 0..1 | Yu et al. 2025, "DAPO"
+l1.clip_high_share | share | optimizer step | token | trained tokens with ratio above 1 + clip_high and positive credit | anything at the first step of a batch: the ratio is 1 there | none | 0..1 | Yu et al. 2025, "DAPO"
+l1.ratio_max_deviation | none | optimizer step | token | largest |ratio - 1| over trained tokens | how many tokens moved | none | 0..inf | spec "objective and update"
+l1.kl_k1_old | nats | optimizer step | token | mean of log pi_old - log pi_new over trained tokens (k1 estimate of KL to the old policy) | a divergence from one sample: it may be negative | none | none | Schulman 2020, "Approximating KL divergence"
+l1.kl_k3_old | nats | optimizer step | token | mean of rho - 1 - log rho over trained tokens (k3 estimate of KL to the old policy) | distance to the parent: the old policy is this batch's sampler | none | 0..inf | Schulman 2020, "Approximating KL divergence"
+l1.engine_drift_mean | nats | optimizer batch | token | mean |sampler - recomputed| log-probability of sampled tokens | bias: it is a numerical difference of two code paths | lower | 0..inf | spec "rollout and capture"
+l1.engine_drift_max | nats | optimizer batch | token | largest |sampler - recomputed| log-probability | how common it is | lower | 0..inf | spec "rollout and capture"
+l1.skipped_share | share | optimizer batch | time | 1 where the batch trained nothing, else 0 | why: see the update's reason | none | 0..1 | spec "objective and update"
+l1.masked_token_share | share | optimizer batch | token | policy tokens that the credit rule removed over policy tokens | whether removal helped | none | 0..1 | spec "objective and update"
+l2.entropy_sampled | nats | collection shard | vocabulary | exact entropy of the next-token distribution at each sampled token, mean; by segment | whether low entropy is skill or collapse | none | 0..inf | Shannon 1948
+l2.entropy_trained | nats | optimizer step | vocabulary | exact entropy at each trained token under the current weights, mean | the tokens that credit removed | none | 0..inf | Shannon 1948
+l2.response_length | tokens | collection shard | rollout | policy tokens of a trajectory, over all its turns, mean | Observation tokens: they are not counted | none | 0..inf | spec "metrics"
+l2.segment_length | tokens | collection shard | rollout | tokens of one segment per turn, mean; by segment | whether the text is useful | none | 0..inf | spec "metrics"
+l2.distinct_2 | share | collection shard | rollout | distinct pairs of neighbouring ids over all pairs of a segment, mean over turns; by segment | repetition across turns | none | 0..1 | Li et al. 2016, "distinct-n"
+l2.format_compliance | share | collection shard | rollout | turns read as one legal action over turns | whether the action was sensible | higher | 0..1 | spec "metrics"
+l2.tool_calls_mean | calls | collection shard | rollout | executed tool calls of a trajectory, mean | which calls were needed | none | 0..inf | spec "metrics"
+l2.tool_calls_variance | calls^2 | collection shard | rollout | population variance of executed tool calls | its cause: tasks and slots are mixed | none | 0..inf | spec "metrics"
+l2.share_at_budget | share | collection shard | rollout | trajectories that spent the decision budget | whether more budget would help | none | 0..1 | spec "metrics"
+l2.repeat_call_rate | share | collection shard | rollout | repeated calls over executed calls (same tool, same arguments) | a repeat after a retryable failure from a pointless one | none | 0..1 | spec "metrics"
+l2.productive_call_rate | share | collection shard | rollout | productive calls over executed calls | the value of what was found | none | 0..1 | spec "metrics"
+l2.finish_rate | share | collection shard | rollout | trajectories that end by a legal Finish | correctness | none | 0..1 | spec "rollout and capture"
+l2.policy_error_rate | share | collection shard | rollout | trajectories that end by an unparseable action | infrastructure failures: they are not counted | lower | 0..1 | spec "rollout and capture"
+l2.premature_finish_rate | share | collection shard | rollout | finishes with insufficient evidence over finishes | an honest limitation from haste | lower | 0..1 | spec "rollout and capture"
+l2.failure_exposure | share | collection shard | rollout | trajectories that saw at least one failed Observation | how the failures came about | none | 0..1 | spec "rollout and capture"
+l2.recovery_by_exposure | share | collection shard | rollout | trajectories with a success after a failure over exposed ones | recovery where no failure was seen | higher | 0..1 | spec "rollout and capture"
+l2.recovery_all | share | collection shard | rollout | trajectories with a success after a failure over all | skill: exposure differs between policies | none | 0..1 | spec "rollout and capture"
+l2.fatal_rate | share | collection shard | rollout | trajectories with three consecutive failed decisions | fault of the policy: injected failures count | none | 0..1 | spec "rollout and capture"
+l2.continued_after_fatal | share | collection shard | rollout | Fatal trajectories with a later decision over Fatal ones | whether going on was right | none | 0..1 | spec "rollout and capture"
+l2.infrastructure_invalid_share | share | collection shard | rollout | trajectories without outcome because infrastructure broke | anything about the policy | lower | 0..1 | spec "rollout and capture"
+l2.length_correctness_r | none | collection shard | rollout | point-biserial correlation of policy tokens with success | cause: hard tasks are longer | none | -1..1 | Tate 1954, point-biserial correlation
+l2.correct_by_length | share | collection shard | rollout | share correct within a length tercile; by tercile | cause: hard tasks are longer | none | 0..1 | spec "metrics"
+l3.reward_mean | reward | group or shard | rollout | mean reward of valid trajectories | success: components compensate one another | higher | none | spec "metrics"
+l3.reward_std | reward | collection shard | rollout | population standard deviation of rewards of valid trajectories | within-group spread: tasks are mixed | none | 0..inf | spec "metrics"
+l3.success_rate | share | collection shard | rollout | valid trajectories that satisfy the environment's success definition | partial progress | higher | 0..1 | spec "rollout and capture"
+l3.group_sigma | reward | group or shard | rollout | population standard deviation of a group's rewards | whether the spread is skill or noise | none | 0..inf | spec "objective and update"
+l3.zero_variance_share | share | collection shard | prompt | eligible groups whose reward variance is at most 1e-12 | why: all right, all wrong and all equal are told apart beside it | none | 0..1 | spec "objective and update"
+l3.zero_all_right_share | share | collection shard | prompt | eligible groups without variance, all successful | whether harder tasks exist | none | 0..1 | spec "metrics"
+l3.zero_all_wrong_share | share | collection shard | prompt | eligible groups without variance, none successful | too hard, broken or over-strict | none | 0..1 | spec "metrics"
+l3.pass_gap | share | collection shard | prompt | mean over groups of any-success minus mean success (pass@k - pass@1, k = group size) | gains beyond k samples | none | 0..1 | spec "metrics"
+l3.groups_with_signal | share | collection shard | prompt | groups that are eligible and have variance over all groups | size of the signal | none | 0..1 | spec "metrics"
+l3.groups_with_update | share | optimizer batch | prompt | groups that were trained on over all groups of the batch | size of the step | none | 0..1 | spec "metrics"
+l3.effective_batch | trajectories | optimizer batch | rollout | (sum |A|)^2 / sum A^2 over trained trajectories | token counts: every trajectory counts once | none | 0..inf | Kish 1965, effective sample size
+l3.reward_concentration | share | collection shard | prompt | reward earned by the best tenth of groups (at least one) over all reward | whether those prompts are easy or learnt | none | 0..1 | spec "metrics"
+l3.gradient_share | share | optimizer step | prompt | gradient norms of the trajectories of a stratum over those of all; by stratum of group success | direction: norms add where gradients cancel | none | 0..1 | spec "metrics"
+l4.action_edit_distance | share | group or shard | rollout | mean pairwise edit distance of action sequences, over the longer length | whether different paths are better | none | 0..1 | Levenshtein 1966
+l4.distinct_sequences | sequences | group or shard | rollout | distinct action sequences of a group | distance between them | none | 0..inf | spec "metrics"
+l4.step_group_size | trajectories | collection shard | rollout | trajectories of a group that visit a state, mean over its states | concentration from a forced start: both readings apply | none | 0..inf | spec "metrics"
+l4.state_coverage | states | collection shard | rollout | distinct state labels visited | states that the label lumps together | none | 0..inf | spec "metrics"
+l4.think_edit_distance | share | group or shard | rollout | mean pairwise edit distance of think ids of the first decision, over the longer length | meaning: paraphrases are distant | none | 0..1 | Levenshtein 1966
 """)
 
 
