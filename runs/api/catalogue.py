@@ -10,43 +10,12 @@ from django.http.response import HttpResponseBase
 from rest_framework import serializers as s
 from rest_framework.request import Request
 
-from runs.access import Principal, roles_in, visible
-from runs.actions.plans import plan_body
 from runs.api.base import ApiView, DetailView, Filter, ListView, check_parameters
 from runs.api.downloads import send_bytes
 from runs.api.serializers import ReceiptSerializer, StreamSerializer, TaskSerializer, TaskSetSerializer
-from runs.models import Membership, PlanVersion, Receipt, StreamHead, Study, Task, TaskSet
-from runs.visibility import get_visible_receipt, sees_everything, stream_visible, visible_heads, visible_receipts
-
-SEE_HIDDEN = frozenset({Membership.RESEARCHER, Membership.REVIEWER, Membership.ADMIN})
-_bound: dict[str, str] = {}  # hash of a frozen body -> hash of the task set that it binds
-
-
-def bound_task_set(version: PlanVersion) -> str:
-    """Hash of the task set that a frozen version binds."""
-    if version.sha256 not in _bound:
-        _bound[version.sha256] = plan_body(version)["bindings"]["task_set"]["sha256"]
-    return _bound[version.sha256]
-
-
-def visible_task_sets(principal: Principal) -> QuerySet[TaskSet]:
-    """Task sets that a visible frozen plan binds."""
-    if sees_everything(principal):
-        return TaskSet.objects.all()
-    hashes = {bound_task_set(version) for version in visible(principal, PlanVersion.objects.all())}
-    return TaskSet.objects.filter(sha256__in=hashes)
-
-
-def may_see_hidden(principal: Principal, task: Task) -> bool:
-    """Whether a role in a study that uses one of the task's sets shows its hidden reference."""
-    if principal.user is None:
-        return False
-    if principal.is_site_admin:
-        return True
-    sets = set(TaskSet.objects.filter(entries__task=task).values_list("sha256", flat=True))
-    versions = visible(principal, PlanVersion.objects.select_related("plan__study"))
-    studies: set[Study] = {version.plan.study for version in versions if bound_task_set(version) in sets}
-    return any(roles_in(principal, study) & SEE_HIDDEN for study in studies)
+from runs.models import Receipt, StreamHead, Task
+from runs.tasksets import may_see_hidden, visible_task_sets
+from runs.visibility import get_visible_receipt, stream_visible, visible_heads, visible_receipts
 
 
 class TaskSets(ListView):
@@ -92,7 +61,7 @@ class TaskDetail(TaskSerializer):
     hidden = s.SerializerMethodField()
 
     def get_hidden(self, row: Task) -> Any:
-        """The hidden reference, for researchers, reviewers and admins of a study that uses it."""
+        """The hidden reference, for those who may know it."""
         return row.hidden if may_see_hidden(self.context["request"].principal, row) else None
 
 

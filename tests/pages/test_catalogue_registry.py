@@ -93,12 +93,16 @@ def test_outcomes_of_a_task_by_checkpoint(client: Client, world: World, db: None
     ("role", "sees"), [("researcher", True), ("reviewer", True), ("admin", True), ("viewer", False), ("worker", False)]
 )
 def test_the_hidden_reference_is_for_those_who_may_know(world: World, db: None, role: str, sees: bool) -> None:
-    text = client_of(member(world.study, role)).get(f"/tasks/{_evaluated().uid}/").content.decode()
+    """The page and the API give a signed-in person the same answer."""
+    reader, task = client_of(member(world.study, role)), _evaluated()
+    text = reader.get(f"/tasks/{task.uid}/").content.decode()
     assert ("label/L-14/r2" in text) is sees and ("kept back" in text) is not sees
+    assert reader.get(f"/api/v1/tasks/{task.uid}").json()["hidden"] == (task.hidden if sees else None)
 
 
 def test_nobody_reads_the_hidden_reference_of_a_public_study(client: Client, world: World, db: None) -> None:
     assert "label/L-14/r2" not in client.get(f"/tasks/{_evaluated().uid}/").content.decode()
+    assert client.get(f"/api/v1/tasks/{_evaluated().uid}").json()["hidden"] is None
 
 
 def test_a_researcher_of_another_study_is_no_researcher_here(world: World, person: User, db: None) -> None:
@@ -106,8 +110,9 @@ def test_a_researcher_of_another_study_is_no_researcher_here(world: World, perso
         uid="5d1fbd4e-0000-4000-8000-000000000002", slug="other", title_en="Other", created_at=world.clock,
         created_by=world.version.created_by,
     )  # fmt: skip
-    text = client_of(member(other, "researcher", "elsewhere")).get(f"/tasks/{_evaluated().uid}/").content.decode()
-    assert "label/L-14/r2" not in text
+    reader = client_of(member(other, "researcher", "elsewhere"))
+    assert "label/L-14/r2" not in reader.get(f"/tasks/{_evaluated().uid}/").content.decode()
+    assert reader.get(f"/api/v1/tasks/{_evaluated().uid}").json()["hidden"] is None
 
 
 def test_what_a_closed_study_bound_does_not_exist_for_others(

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from runs.access import PLAN_WRITE, REVIEW_WRITE, Principal, can, visible
+from runs.access import Principal
 from runs.actions.plans import plan_body
 from runs.models import PlanVersion, Study, TaskSet
+from runs.tasksets import bound_task_set, visible_versions
+from runs.tasksets import visible_task_sets as task_sets
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def _facts(sha256: str) -> Facts:
         environment_id=plan["environment"]["id"],
         config=plan["environment"]["config"],
         reward={**plan["reward"], **(bound.get("reward") or {})},
-        task_set=task_set.get("sha256", ""),
+        task_set=bound_task_set(sha256),
         splits={name: len(tasks) for name, tasks in task_set.get("splits", {}).items()},
         formatter=str(policy.get("formatter") or bound.get("formatter") or plan["policy"]["formatter"]),
     )
@@ -62,8 +64,7 @@ def _facts(sha256: str) -> Facts:
 
 def bound_versions(principal: Principal) -> list[Bound]:
     """Every frozen version of a visible study, newest last."""
-    rows = visible(principal, PlanVersion.objects.select_related("plan__study").defer("bytes", "strict_pairs"))
-    return [Bound(row, _facts(row.sha256)) for row in rows.order_by("pk")]
+    return [Bound(row, _facts(row.sha256)) for row in visible_versions(principal)]
 
 
 def users_of(bound: Iterable[Bound], task_set: str) -> list[Bound]:
@@ -72,16 +73,6 @@ def users_of(bound: Iterable[Bound], task_set: str) -> list[Bound]:
 
 
 def visible_task_sets(principal: Principal, bound: list[Bound]) -> list[TaskSet]:
-    """Task sets that a visible plan has bound; the site's administrators see those without a plan too."""
-    rows = TaskSet.objects.order_by("environment", "version", "pk")
-    if not principal.is_site_admin:
-        rows = rows.filter(sha256__in={item.facts.task_set for item in bound})
-    return list(rows)
-
-
-def may_see_hidden(principal: Principal, users: Iterable[Bound]) -> bool:
-    """Whether the reader is a researcher, reviewer or admin of a study that uses these tasks."""
-    studies = {item.study.pk: item.study for item in users}
-    if principal.is_site_admin:
-        return True
-    return any(can(principal, right, study) for study in studies.values() for right in (PLAN_WRITE, REVIEW_WRITE))
+    """Task sets that the reader may see, in the order of the pages."""
+    rows = task_sets(principal, (item.facts.task_set for item in bound))
+    return list(rows.order_by("environment", "version", "pk"))

@@ -15,6 +15,7 @@ from runs.models import Task, TaskSet
 from runs.presenters.catalogue import bound as binding
 from runs.presenters.catalogue import tasksets as shown
 from runs.presenters.frame import Crumb
+from runs.tasksets import may_see_hidden, visible_task_sets
 from runs.views.base import paginate, render_page
 
 
@@ -40,8 +41,8 @@ def _visible_set(request: HttpRequest, sha256: str) -> tuple[TaskSet, list[bindi
     principal = principal_of(request)
     bound = binding.bound_versions(principal)
     users = binding.users_of(bound, sha256)
-    found = TaskSet.objects.filter(sha256=sha256).first()
-    if found is None or not (users or principal.is_site_admin):
+    found = visible_task_sets(principal, (item.facts.task_set for item in bound)).filter(sha256=sha256).first()
+    if found is None:
         raise Http404("no task set that you can see matches")
     return found, users
 
@@ -70,10 +71,11 @@ def task(request: HttpRequest, uid: UUID) -> HttpResponse:
     """One task: what the policy is given, what it is judged by for those who may know, and what came of it."""
     principal = principal_of(request)
     found = Task.objects.filter(uid=uid).first()
-    sets = list(TaskSet.objects.filter(entries__task=found).order_by("pk")) if found is not None else []
     bound = binding.bound_versions(principal)
+    seen = visible_task_sets(principal, (item.facts.task_set for item in bound))
+    sets = list(seen.filter(entries__task=found).order_by("pk")) if found is not None else []
     users = [item for item in bound if item.facts.task_set in {row.sha256 for row in sets}]
-    if found is None or not (users or principal.is_site_admin):
+    if found is None or not sets:
         raise Http404("no task that you can see matches")
     outcomes: list[Any] = shown.outcomes(principal, found)
     groups, count = shown.training_groups(principal, found)
@@ -84,7 +86,7 @@ def task(request: HttpRequest, uid: UUID) -> HttpResponse:
             *(Crumb(row.sha256[:12], reverse("runs:task_set", args=[row.sha256])) for row in sets[:1]),
             Crumb(found.key),
         ],
-        own=found, sets=sets, users=users, hidden_allowed=binding.may_see_hidden(principal, users),
+        own=found, sets=sets, users=users, hidden_allowed=may_see_hidden(principal, found),
         listing=paginate(request, outcomes), success=sum(o.success for o in outcomes),
         valid=sum(o.valid for o in outcomes), groups=groups, group_count=count,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run, Study, Trajectory
+from runs.models import Run, Study, Trajectory, User
 from tests.api.basics.conftest import Caller
 from tests.pages.world import World
 
@@ -137,6 +137,19 @@ def test_hidden_references_are_for_those_who_judge(
     assert "hidden" not in task
     value = callers[role].get(f"tasks/{task['uid']}")
     assert (value["hidden"] is not None) == shown
+
+
+@pytest.mark.parametrize(
+    ("scopes", "shown"),
+    [(("read",), False), (("log",), False), (("read", "write"), True), (("review",), False)],
+)
+def test_a_token_shows_hidden_references_through_its_scopes_only(
+    world: World, people: dict[str, User], scopes: tuple[str, ...], shown: bool
+) -> None:
+    """A researcher's right comes from plan.write, which only the scope write lets through."""
+    asker = Caller(people["researcher"], scopes)
+    task = asker.get("tasks?limit=1")["items"][0]
+    assert (asker.get(f"tasks/{task['uid']}")["hidden"] is not None) == shown
 
 
 @pytest.mark.parametrize(
