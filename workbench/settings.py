@@ -159,7 +159,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "rest_framework",
-    "django_filters",
     "drf_spectacular",
     "allauth",
     "allauth.account",
