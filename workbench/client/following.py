@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .errors import WaitTimeout
-from .records import Receipt, build
+from .reading import build
+from .records import Receipt
 from .transport import Transport
 
 T = TypeVar("T")

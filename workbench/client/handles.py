@@ -16,6 +16,7 @@ from workbench.contracts.canonical import parse_json
 
 from .errors import PreconditionFailed, WaitTimeout, WorkbenchError
 from .following import Scope, follow_to_end
+from .reading import build
 from .records import (
     Cell,
     Checked,
@@ -28,7 +29,6 @@ from .records import (
     Series,
     SeriesDefinition,
     Trajectory,
-    build,
 )
 from .tables import Rows
 from .transport import Transport

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar
 
 from .errors import WorkbenchError
-from .records import build
+from .reading import build
 from .transport import Transport
 
 T = TypeVar("T")

@@ -16,6 +16,7 @@ from workbench.contracts import capture as contracts
 from .errors import WorkbenchError
 from .following import Scope
 from .handles import Checkpoint, Execution, Job, Plan, Run
+from .reading import build
 from .receipts import ChainReport, verify_chain
 from .records import (
     Capture,
@@ -29,7 +30,6 @@ from .records import (
     TaskSet,
     Trajectory,
     TrajectoryDetail,
-    build,
 )
 from .tables import Rows, _installed
 from .transport import Transport
