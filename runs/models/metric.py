@@ -8,7 +8,11 @@ from workbench.db import AppendOnlyModel
 
 
 class MetricSeries(AppendOnlyModel):
-    """Identity of a series. ``labels_key`` is the canonical JSON of ``labels``; ``uid`` derives from all of it."""
+    """Identity of a series. ``labels_key`` is the canonical JSON of ``labels``; ``uid`` derives from all of it.
+
+    ``definition`` is an id of the table, or ``logged/1`` for a series that a trainer named itself: ``name``
+    is then the name as received, never shortened, and ``segment`` the number of the attempt.
+    """
 
     uid = models.UUIDField(unique=True, editable=False)
     run = models.ForeignKey("runs.Run", models.PROTECT, null=True, related_name="metric_series")
@@ -18,13 +22,16 @@ class MetricSeries(AppendOnlyModel):
     labels = models.JSONField(default=dict)
     labels_key = models.CharField(max_length=500)
     segment = models.CharField(max_length=100, blank=True, default="")
+    name = models.CharField(max_length=500, blank=True, default="")
 
     class Meta(AppendOnlyModel.Meta):
         constraints = [
             models.UniqueConstraint(
-                fields=["run", "definition", "phase", "split", "labels_key", "segment"], name="metric_series_unique"
+                fields=["run", "definition", "phase", "split", "labels_key", "segment", "name"],
+                name="metric_series_unique",
             )
         ]
+        indexes = [models.Index(fields=["run", "segment", "name"], name="metric_series_by_name")]
 
 
 class MetricPoint(AppendOnlyModel):

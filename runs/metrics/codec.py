@@ -1,0 +1,169 @@
+"""Bytes of points: the landing row, the sealed chunk, and the arrays that both become.
+
+A chunk's hash covers a canonical JSON header and then each column's raw little-endian bytes, so it does
+not depend on how the columns are compressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from workbench.contracts.canonical import canonical_bytes, parse_canonical
+from workbench.contracts.errors import RecordError
+
+SCHEMA = "workbench.metric-chunk/1"
+FINITE, NAN, PLUS_INFINITY, MINUS_INFINITY, ABSENT = range(5)
+NONFINITE = {NAN: "nan", PLUS_INFINITY: "inf", MINUS_INFINITY: "-inf"}
+LANDING = np.dtype(
+    [("series", "<i8"), ("step", "<i8"), ("time_ms", "<i8"), ("value", "<f8"), ("flag", "u1")]
+)  # one logged point; ``series`` is a row number of this database, so the row is never evidence
+COLUMNS = (("step", "<i8"), ("time_ms", "<i8"), ("value", "<f8"), ("flag", "u1"))
+LEVEL = 3
+
+
+@dataclass(frozen=True)
+class Points:
+    """Parallel arrays of one series, in order of (step, time). ``value`` is 0 where ``flag`` is not FINITE.
+
+    ``flag``: FINITE, NAN, PLUS_INFINITY, MINUS_INFINITY, or ABSENT (measured nowhere here, which is no zero).
+    The rest is None for logged points: ``version`` policy version, ``trajectories`` and ``tokens`` so far
+    (-1 unknown), ``wall`` seconds since the run's start (nan unknown), ``count`` denominator (-1 none),
+    ``subject`` uid texts of the group, trajectory or update behind a point ("" none).
+    """
+
+    step: NDArray[np.int64]
+    time_ms: NDArray[np.int64]
+    value: NDArray[np.float64]
+    flag: NDArray[np.uint8]
+    version: NDArray[np.int64] | None = None
+    trajectories: NDArray[np.int64] | None = None
+    tokens: NDArray[np.int64] | None = None
+    wall: NDArray[np.float64] | None = None
+    count: NDArray[np.int64] | None = None
+    subject: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def flag_of(value: float | None) -> int:
+    """How a value is stored: FINITE, NAN, an infinity, or ABSENT for None."""
+    if value is None:
+        return ABSENT
+    if math.isfinite(value):
+        return FINITE
+    return NAN if math.isnan(value) else (PLUS_INFINITY if value > 0 else MINUS_INFINITY)
+
+
+def flags_of(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """``flag_of`` of each value; nothing is ABSENT."""
+    flags = np.zeros(len(values), np.uint8)
+    flags[np.isnan(values)] = NAN
+    flags[values == np.inf] = PLUS_INFINITY
+    flags[values == -np.inf] = MINUS_INFINITY
+    return flags
+
+
+def empty() -> Points:
+    """No points."""
+    return Points(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint8))
+
+
+def ordered(rows: NDArray[Any]) -> NDArray[Any]:
+    """Landing-like rows of one series in order of (step, time, value, flag), each different row once.
+
+    A point that is sent twice is one point; two values at one step and time are two.
+    """
+    if len(rows) < 2:
+        return rows
+    if np.any(np.diff(rows["step"]) < 0) or not _strictly_later(rows):
+        rows = rows[np.lexsort((rows["flag"], rows["value"], rows["time_ms"], rows["step"]))]
+        same = np.ones(len(rows) - 1, bool)
+        for name, _ in COLUMNS:
+            same &= rows[name][1:] == rows[name][:-1]
+        rows = rows[np.concatenate(([True], ~same))]
+    return rows
+
+
+def _strictly_later(rows: NDArray[Any]) -> bool:
+    """Whether (step, time) grows at every row: the order of an undisturbed log, where nothing is to be done."""
+    step, time = np.diff(rows["step"]), np.diff(rows["time_ms"])
+    return bool(np.all((step > 0) | ((step == 0) & (time > 0))))
+
+
+def points_of(rows: NDArray[Any]) -> Points:
+    """Ordered rows as arrays."""
+    return _points({name: np.ascontiguousarray(rows[name]) for name, _ in COLUMNS})
+
+
+def _points(columns: dict[str, NDArray[Any]]) -> Points:
+    return Points(step=columns["step"], time_ms=columns["time_ms"], value=columns["value"], flag=columns["flag"])
+
+
+def rows_of(points: Points) -> NDArray[Any]:
+    """Arrays as landing-like rows (series 0)."""
+    rows = np.zeros(len(points), LANDING)
+    for name, _ in COLUMNS:
+        rows[name] = getattr(points, name)
+    return rows
+
+
+def _header(series_uid: str, n: int) -> dict[str, Any]:
+    return {"schema": SCHEMA, "series": series_uid, "points": n, "columns": [list(item) for item in COLUMNS]}
+
+
+def chunk_sha256(series_uid: str, points: Points) -> str:
+    """SHA-256 of a chunk's canonical header and raw columns."""
+    found = hashlib.sha256(canonical_bytes(_header(series_uid, len(points))))
+    for name, kind in COLUMNS:
+        found.update(np.ascontiguousarray(getattr(points, name), dtype=kind).tobytes())
+    return found.hexdigest()
+
+
+def write_chunk(series_uid: str, points: Points) -> tuple[bytes, str]:
+    """Payload and SHA-256. Payload: u32 length, canonical JSON header with part lengths, compressed columns.
+
+    Integer columns are stored as differences: steps and times compress to almost nothing.
+    """
+    if not len(points):
+        raise RecordError("points: got none, expected at least one in a chunk")
+    pack = zstandard.ZstdCompressor(level=LEVEL)
+    parts = []
+    for name, kind in COLUMNS:
+        column = np.ascontiguousarray(getattr(points, name), dtype=kind)
+        if kind == "<i8":
+            column = np.diff(column, prepend=np.int64(0))
+        parts.append(pack.compress(column.tobytes()))
+    header = canonical_bytes({**_header(series_uid, len(points)), "parts": [len(part) for part in parts]})
+    return struct.pack("<I", len(header)) + header + b"".join(parts), chunk_sha256(series_uid, points)
+
+
+def read_chunk(payload: bytes | memoryview) -> tuple[str, Points]:
+    """Series uid and points. Raises ``RecordError`` for bytes that are no chunk."""
+    data = bytes(payload)
+    try:
+        (size,) = struct.unpack_from("<I", data)
+        header = parse_canonical(data[4 : 4 + size])
+        if header["schema"] != SCHEMA or header["columns"] != [list(item) for item in COLUMNS]:
+            raise ValueError(f"schema: got {header['schema']!r}, expected {SCHEMA} and its columns")
+        n, offset, columns = int(header["points"]), 4 + size, {}
+        for (name, kind), length in zip(COLUMNS, header["parts"], strict=True):
+            width = n * np.dtype(kind).itemsize
+            raw = zstandard.ZstdDecompressor().decompress(data[offset : offset + length], max_output_size=width)
+            column = np.frombuffer(raw, dtype=kind)
+            if len(column) != n:
+                raise ValueError(f"points: got {len(column)} in a column, expected {n}")
+            columns[name] = np.cumsum(column) if kind == "<i8" else column
+            offset += length
+    except (KeyError, TypeError, ValueError, struct.error, zstandard.ZstdError) as error:
+        raise RecordError(f"metric chunk: {error}, expected a chunk as write_chunk writes it") from error
+    return str(header["series"]), _points(columns)
