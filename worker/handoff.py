@@ -127,6 +127,7 @@ def update_spec(job: Job) -> UpdateSpec:
         optimizer=config["optimizer"],
         runtime=bound_runtimes(_execution(job))[-1],
         groups=tuple(_update_group(group) for group in groups.order_by("ordinal")),
+        reference_adapter_sha256=None if run.parent_checkpoint is None else run.parent_checkpoint.sha256,
     )
 
 

@@ -25,6 +25,7 @@ from worker.engine.batch import TokenSequence, TrajectoryTokens, make_micro_batc
 from worker.engine.credit import token_credit
 from worker.engine.forward import token_logprobs
 from worker.engine.loss import CLIP_HIGH, CLIP_LOW, clip_sides, surrogate_terms, token_weights, weighted_loss
+from worker.engine.reference import kl_estimates
 
 EOS = 3
 PROMPTS = ([5, 6, 7], [8, 9], [5, 6, 8, 9], [10])
@@ -79,7 +80,7 @@ def trl_inputs(old: list[list[float]]) -> dict[str, torch.Tensor]:
 
 
 def trl_loss(
-    ours: Any, old: list[list[float]], loss_type: str, low: float, high: float
+    ours: Any, old: list[list[float]], loss_type: str, low: float, high: float, beta: float = 0.0
 ) -> tuple[Any, torch.Tensor, dict[str, list[float]]]:
     """TRL's function on an object that holds the attributes it reads, and nothing else; also its model, a copy."""
     with warnings.catch_warnings():
@@ -94,15 +95,17 @@ def trl_loss(
     )
     trainer = SimpleNamespace(
         model=model, aux_loss_enabled=False, top_entropy_quantile=1.0, off_policy_mask_threshold=None,
-        importance_sampling_level="token", beta=0.0, loss_type=loss_type, epsilon_low=low, epsilon_high=high,
-        args=SimpleNamespace(delta=None, steps_per_generation=1), use_vllm=False,
+        importance_sampling_level="token", beta=beta, loss_type=loss_type, epsilon_low=low, epsilon_high=high,
+        args=SimpleNamespace(delta=None, steps_per_generation=1, use_bias_correction_kl=False), use_vllm=False,
         vllm_importance_sampling_correction=False, current_gradient_accumulation_steps=1, accelerator=accelerator,
         max_completion_length=MAX_COMPLETION, _entropy_bonus_enabled=False, use_adaptive_entropy=False,
         _metrics=metrics, temperature=1.0, model_kwarg_keys=set(), chunk_size=None,
     )  # fmt: skip
     logps = GRPOTrainer._get_per_token_logps_and_entropies
     trainer._get_per_token_logps_and_entropies = MethodType(getattr(logps, "__wrapped__", logps), trainer)
-    return model, GRPOTrainer._compute_loss(trainer, model, trl_inputs(old)), metrics["eval"]
+    inputs = trl_inputs(old)
+    inputs["ref_per_token_logps"] = inputs["old_per_token_logps"]  # read where beta is not 0
+    return model, GRPOTrainer._compute_loss(trainer, model, inputs), metrics["eval"]
 
 
 def engine_batch() -> list[TrajectoryTokens]:
@@ -163,3 +166,17 @@ def test_loss_and_gradient_equal_trl(
     assert float((sides == CLIP_HIGH).float().mean()) == pytest.approx(metrics["clip_ratio/high_mean"][0])
     if low == 0.2:
         assert CLIP_LOW in sides and CLIP_HIGH in sides  # clipping acts on both sides in this batch
+
+
+def test_divergence_and_entropy_equal_trl(model: Any, old: list[list[float]]) -> None:
+    """TRL's logged ``kl`` (k3 to the reference) and ``entropy`` over the same tokens, to 1e-6."""
+    _, _, metrics = trl_loss(model, old, "grpo", 0.2, 0.2, beta=0.1)
+    policy: Any = SimpleNamespace(causal_model=lambda: model, has_linear_head=lambda: True)
+    with torch.no_grad():
+        logprobs, entropies = token_logprobs(policy, make_micro_batch(engine_batch(), range(4)))
+    kept = [
+        value for row, owned in zip(old, OWNED, strict=True) for value, keep in zip(row, owned, strict=True) if keep
+    ]
+    found = kl_estimates(logprobs, torch.tensor(kept))
+    assert found.k3 == pytest.approx(metrics["kl"][0], abs=1e-6) and (found.k3 or 0.0) > 0.1
+    assert float(entropies.mean()) == pytest.approx(metrics["entropy"][0], abs=1e-6)

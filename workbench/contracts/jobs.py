@@ -126,6 +126,7 @@ class UpdateSpec:
     ``objective``: advantage, advantage_eps, aggregation, fixed_length, clip_low, clip_high, credit,
     zero_variance, kl_beta. ``optimizer``: name, learning_rate, betas, eps, weight_decay, grad_clip,
     epochs, minibatches, micro_batch (trajectories in one forward), length_buckets.
+    ``reference_adapter_sha256``: checkpoint that the divergence is measured to; None measures none.
     """
 
     run_uid: str
@@ -139,6 +140,7 @@ class UpdateSpec:
     optimizer: dict[str, Any]
     runtime: str
     groups: tuple[UpdateGroup, ...]
+    reference_adapter_sha256: str | None = None
 
 
 @dataclass(frozen=True)

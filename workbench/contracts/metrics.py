@@ -75,12 +75,19 @@ l1.clip_high_share | share | optimizer step | token | trained tokens with ratio 
 l1.ratio_max_deviation | none | optimizer step | token | largest |ratio - 1| over trained tokens | how many tokens moved | none | 0..inf | spec "objective and update"
 l1.kl_k1_old | nats | optimizer step | token | mean of log pi_old - log pi_new over trained tokens (k1 estimate of KL to the old policy) | a divergence from one sample: it may be negative | none | none | Schulman 2020, "Approximating KL divergence"
 l1.kl_k3_old | nats | optimizer step | token | mean of rho - 1 - log rho over trained tokens (k3 estimate of KL to the old policy) | distance to the parent: the old policy is this batch's sampler | none | 0..inf | Schulman 2020, "Approximating KL divergence"
+l1.kl_k1_reference | nats | optimizer batch | token | mean of log pi - log pi_reference over policy tokens of two trajectories of the batch, pi: its sampler (k1) | a divergence from one sample: it may be negative; trajectories that were not chosen | none | none | Schulman 2020, "Approximating KL divergence"
+l1.kl_k3_reference | nats | optimizer batch | token | mean of rho - 1 - log rho, rho = pi_reference / pi, over the same tokens (k3) | which behaviour left the reference; early trouble: it warns late | none | 0..inf | Schulman 2020, "Approximating KL divergence"
+l1.trajectory_age | versions | trajectory | time | policy versions between the one that sampled a trained trajectory and the one that it trains | harm: an old trajectory can still be near on-policy | none | 0..inf | spec "trajectories and proxy"
+l1.sequence_ratio | none | trajectory | token | product over policy tokens of pi_new / mu at the trajectory's last step, mu: its sampler as recomputed | which tokens moved: tiny equal ratios multiply up | none | 0..inf | spec "trajectories and proxy"
+l1.trajectory_kl_k3 | nats | trajectory | token | mean of rho - 1 - log rho, rho = pi_new / mu, over policy tokens at the last step | direction of the move | none | 0..inf | Schulman 2020, "Approximating KL divergence"
+l1.trajectory_clip_share | share | trajectory | token | trained tokens whose objective uses a bound, at the last step | low from high: see the batch's shares | none | 0..1 | spec "trajectories and proxy"
+l1.effective_sample_size | samples | optimizer batch | rollout | (sum w)^2 / sum w^2 of the ratios pi_new / mu at the last steps; over trajectories or tokens | spread before the last step; correlated tokens count as if they were not | none | 0..inf | Kish 1965, effective sample size; spec "trajectories and proxy"
 l1.engine_drift_mean | nats | optimizer batch | token | mean |sampler - recomputed| log-probability of sampled tokens | bias: it is a numerical difference of two code paths | lower | 0..inf | spec "rollout and capture"
 l1.engine_drift_max | nats | optimizer batch | token | largest |sampler - recomputed| log-probability | how common it is | lower | 0..inf | spec "rollout and capture"
 l1.skipped_share | share | optimizer batch | time | 1 where the batch trained nothing, else 0 | why: see the update's reason | none | 0..1 | spec "objective and update"
 l1.masked_token_share | share | optimizer batch | token | policy tokens that the credit rule removed over policy tokens | whether removal helped | none | 0..1 | spec "objective and update"
 l2.entropy_sampled | nats | collection shard | vocabulary | exact entropy of the next-token distribution at each sampled token, mean; by segment | whether low entropy is skill or collapse | none | 0..inf | Shannon 1948
-l2.entropy_trained | nats | optimizer step | vocabulary | exact entropy at each trained token under the current weights, mean | the tokens that credit removed | none | 0..inf | Shannon 1948
+l2.entropy_trained | nats | optimizer step | vocabulary | exact entropy at each trained token under the current weights, mean; by segment | the tokens that credit removed | none | 0..inf | Shannon 1948
 l2.response_length | tokens | collection shard | rollout | policy tokens of a trajectory, over all its turns, mean | Observation tokens: they are not counted | none | 0..inf | spec "metrics"
 l2.segment_length | tokens | collection shard | rollout | tokens of one segment per turn, mean; by segment | whether the text is useful | none | 0..inf | spec "metrics"
 l2.distinct_2 | share | collection shard | rollout | distinct pairs of neighbouring ids over all pairs of a segment, mean over turns; by segment | repetition across turns | none | 0..1 | Li et al. 2016, "distinct-n"
@@ -119,12 +126,6 @@ l4.distinct_sequences | sequences | group or shard | rollout | distinct action s
 l4.step_group_size | trajectories | collection shard | rollout | trajectories of a group that visit a state, mean over its states | concentration from a forced start: both readings apply | none | 0..inf | spec "metrics"
 l4.state_coverage | states | collection shard | rollout | distinct state labels visited | states that the label lumps together | none | 0..inf | spec "metrics"
 l4.think_edit_distance | share | group or shard | rollout | mean pairwise edit distance of think ids of the first decision, over the longer length | meaning: paraphrases are distant | none | 0..1 | Levenshtein 1966
-""")
-
-
-def definition(identity: str) -> MetricDefinition:
-    """The definition; raises ``KeyError`` for an id that the table does not hold."""
-    return METRIC_DEFINITIONS[identity]
 l6.think_share | share | probe set | rollout | decisions with a think segment over decisions of the probe set's own rollouts | whether the segment is used | none | 0..1 | spec "metrics"
 l6.think_readable | share | probe set | rollout | think segments that the environment can read over think segments | what an unread segment says | none | 0..1 | spec "metrics"
 l6.statements_true | share | probe set | rollout | facts stated in think segments that the environment's ground truth confirms over those that it can check | facts that the segment leaves out | higher | 0..1 | Lightman et al. 2023, step verification
@@ -142,3 +143,9 @@ l6.self_consistency_gap | share | probe set | prompt | majority vote of N minus 
 l6.probe_generations | trajectories | probe set | rollout | trajectories that the probe generated beside training and evaluation; by kind | their length: see l6.probe_tokens | none | 0..inf | ours: cost of the probe
 l6.probe_tokens | tokens | probe set | token | tokens that the probe sampled | prompt tokens: they are read, not sampled | none | 0..inf | ours: cost of the probe
 l6.probe_seconds | s | probe set | time | seconds of the engine for the probe, loading of the policy included | what else the machine did meanwhile | none | 0..inf | ours: cost of the probe
+""")
+
+
+def definition(identity: str) -> MetricDefinition:
+    """The definition; raises ``KeyError`` for an id that the table does not hold."""
+    return METRIC_DEFINITIONS[identity]

@@ -276,6 +276,30 @@ class TrajectoryCredit:
 
 
 @dataclass(frozen=True)
+class SegmentEntropy:
+    """Mean exact entropy (nats) of the trained tokens of one segment at one step."""
+
+    step: int
+    segment: str
+    entropy: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class UpdateMeasures:
+    """What an update measured beside its loss. ``kl_*_reference``: of the policy that sampled the batch to
+    ``reference_adapter``, over ``reference_tokens`` policy tokens of two trajectories; None
+    where the specification names no reference.
+    """
+
+    reference_adapter: str | None
+    reference_tokens: int
+    kl_k1_reference: float | None
+    kl_k3_reference: float | None
+    segment_entropies: tuple[SegmentEntropy, ...]
+
+
+@dataclass(frozen=True)
 class TraceRef:
     """Frame of the update trace of one (step, trajectory) in the batch's trace file."""
 
@@ -315,3 +339,4 @@ class UpdateRecord:
     clipping_inert: bool  # one inner step per batch: the ratio is 1 throughout
     skipped: str | None  # no_eligible_group | no_signal | no_credit | non_finite
     note: str | None
+    measures: UpdateMeasures | None = None  # None: skipped, or written before these were measured

@@ -157,6 +157,7 @@ class BenchWorld:
             optimizer={**self.plan["optimizer"], "epochs": 1, "minibatches": 1},
             runtime=self.described.runtime,
             groups=tuple(self._scripted(item) for item in result.groups),
+            reference_adapter_sha256=self.described.parent_adapter_sha256,
         )
 
     def _scripted(self, item: Any) -> UpdateGroup:

@@ -50,6 +50,7 @@ class TrajectoryTokens:
     decisions_T: tuple[int, ...]
     sampler_logprobs_T: tuple[float, ...] | None
     capture_sha256: tuple[str, ...]
+    segments_T: tuple[int, ...] = ()  # SEGMENT_* of each policy token
 
     @property
     def tokens(self) -> int:
@@ -178,10 +179,12 @@ def _tokens(
     vocabulary: int,
 ) -> TrajectoryTokens:
     decisions: list[int] = []
+    segments: list[int] = []
     logprobs: list[float] | None = []
     for capture in captures:
         kept = [offset for offset, keep in enumerate(capture.is_policy_token) if keep]
         decisions += [capture.decision] * len(kept)
+        segments += [capture.segments[offset] for offset in kept]
         if capture.sampler_logprobs is None or logprobs is None:
             logprobs = None
         else:
@@ -201,6 +204,7 @@ def _tokens(
         tuple(decisions),
         None if logprobs is None else tuple(logprobs),
         tuple(hashes),
+        tuple(segments),
     )
 
 

@@ -1,4 +1,4 @@
-"""L1 to L4 quantities that the stages have in hand, as ``MetricRecord`` values.
+"""L2 to L4 quantities of a collected shard, as ``MetricRecord`` values.
 
 Definitions: ``workbench.contracts.metrics``. A value is None where its condition never occurred (a
 recovery rate without a failure), with count 0; it is never a zero instead.
@@ -22,9 +22,7 @@ from workbench.contracts.records import (
     VALID,
     GroupRecord,
     MetricRecord,
-    StepRecord,
     TrajectoryRecord,
-    UpdateRecord,
 )
 
 from .records import Rollout
@@ -256,63 +254,3 @@ def _first_think(rollout: Rollout) -> list[int]:
         return []
     turn = rollout.measures[0]
     return [token for token, kind in zip(turn.generated_ids, turn.segments, strict=True) if kind == SEGMENT_THINK]
-
-
-def _step_metrics(sink: MetricSink, step: StepRecord, uid: str) -> None:
-    for name in ("loss", "grad_norm", "update_norm", "relative_update_norm"):
-        sink.add(f"l1.{name}", getattr(step, name), step.trajectories, uid, epoch=str(step.epoch))
-    for name, value in (
-        ("l1.clip_low_share", step.clip_low_share),
-        ("l1.clip_high_share", step.clip_high_share),
-        ("l1.ratio_max_deviation", step.ratio_max_deviation),
-        ("l1.kl_k1_old", step.kl_k1),
-        ("l1.kl_k3_old", step.kl_k3),
-        ("l2.entropy_trained", step.entropy),
-    ):
-        sink.add(name, value if step.trained_tokens else None, step.trained_tokens, uid, epoch=str(step.epoch))
-
-
-def update_metrics(
-    update: UpdateRecord, groups: Sequence[GroupRecord], gradient_norms: dict[str, float]
-) -> tuple[MetricRecord, ...]:
-    """L1 and L3 of an optimizer batch; ``gradient_norms`` by trajectory uid, of the first step."""
-    split = groups[0].split if groups else ""
-    sink = MetricSink("train", split, update.policy_version, update.batch)
-    for step in update.steps:
-        _step_metrics(sink, step, update.uid)
-    sink.add("l1.skipped_share", float(update.skipped is not None), 1, update.uid)
-    sink.add("l3.groups_with_update", len(update.trained_group_uids) / max(1, len(groups)), len(groups), update.uid)
-    credits = update.credits
-    tokens = sum(item.policy_tokens for item in credits)
-    masked = sum(item.masked_tokens for item in credits)
-    sink.add("l1.masked_token_share", masked / tokens if tokens else None, tokens, update.uid)
-    drifts = [
-        (item.engine_drift_mean, item.policy_tokens, item.engine_drift_max)
-        for item in credits
-        if item.engine_drift_mean is not None
-    ]
-    weight = sum(count for _, count, _ in drifts)
-    total = math.fsum(value * count for value, count, _ in drifts if value is not None)
-    sink.add("l1.engine_drift_mean", total / weight if weight else None, weight, update.uid)
-    worst = [value for _, _, value in drifts if value is not None]
-    sink.add("l1.engine_drift_max", max(worst) if worst else None, weight, update.uid)
-    weights = [abs(item.advantage) for item in credits]
-    squares = math.fsum(value * value for value in weights)
-    sink.add("l3.effective_batch", math.fsum(weights) ** 2 / squares if squares else None, len(weights), update.uid)
-    _gradient_shares(sink, update, groups, gradient_norms)
-    return tuple(sink.records)
-
-
-def _gradient_shares(
-    sink: MetricSink, update: UpdateRecord, groups: Sequence[GroupRecord], gradient_norms: dict[str, float]
-) -> None:
-    total = math.fsum(gradient_norms.values())
-    if not total:
-        return
-    shares: dict[str, list[float]] = {"none": [], "some": [], "all": []}
-    for group in groups:
-        successes = [bool(item.success) for item in group.trajectories]
-        stratum = "all" if all(successes) else ("some" if any(successes) else "none")
-        shares[stratum] += [gradient_norms[item.uid] for item in group.trajectories if item.uid in gradient_norms]
-    for stratum, norms in shares.items():
-        sink.add("l3.gradient_share", math.fsum(norms) / total, len(norms), update.uid, success=stratum)

@@ -3,7 +3,7 @@
 1. Read the groups and check each against the loaded policy (adapter, version, runtime, identities).
 2. Choose the groups to train on, by the plan's rule for zero-variance groups.
 3. Load captures (stage 5), give credit (stage 4).
-4. Old log-probabilities of the whole batch under the frozen adapter.
+4. Old log-probabilities of the whole batch under the frozen adapter; divergence to the reference.
 5. Epochs x minibatches of steps (stage 6), the first with ratio exactly 1.
 6. Write old values, trace, optimizer state and adapter to the store; then answer.
 
@@ -25,7 +25,14 @@ from workbench.contracts.canonical import digest, sha256_hex
 from workbench.contracts.capture import pack_array
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import UpdateGroup, UpdateResult, UpdateSpec
-from workbench.contracts.records import SIGNAL, GroupRecord, TraceRef, TrajectoryCredit, UpdateRecord
+from workbench.contracts.records import (
+    SIGNAL,
+    GroupRecord,
+    TraceRef,
+    TrajectoryCredit,
+    UpdateMeasures,
+    UpdateRecord,
+)
 from workbench.contracts.wire import record_bytes
 from workbench.tracefile import Trace, write_frame
 
@@ -34,9 +41,10 @@ from .batch import TrajectoryTokens, check_group, load_trajectories, read_group
 from .checkpoint import checked, load_optimizer, optimizer_bytes
 from .credit import TokenCredit, token_credit
 from .faults import reach
-from .metrics import update_metrics
 from .policy import Policy
+from .reference import Divergence, reference_divergence
 from .steps import NonFinite, Progress, Steps, array_of, build_minibatches, old_logprobs, run_steps
+from .update_metrics import segment_entropies, update_metrics
 
 NO_ELIGIBLE, NO_SIGNAL, NO_CREDIT, NON_FINITE = "no_eligible_group", "no_signal", "no_credit", "non_finite"
 INERT_NOTE = "one inner step per batch: the ratio is 1 throughout and clipping is inert"
@@ -182,8 +190,8 @@ def apply_update(spec: UpdateSpec, policy: Policy, store: Any, progress: Progres
     batch = choose_groups(spec, records, store, vocabulary)  # 2 and 3
     loaded = time.perf_counter()
     old: dict[int, Tensor] = {}
-    steps, skipped, note, old_seconds = Steps(), batch.skipped, None, 0.0
-    optimizer = None
+    steps, skipped, note, old_seconds, reference_seconds = Steps(), batch.skipped, None, 0.0, 0.0
+    optimizer = divergence = None
     if skipped is None:
         _guard(policy)
         minibatches = build_minibatches(batch.trajectories, batch.credits, spec.objective, spec.optimizer)
@@ -195,6 +203,8 @@ def apply_update(spec: UpdateSpec, policy: Policy, store: Any, progress: Progres
         try:
             old = old_logprobs(policy, minibatches, progress)  # 4
             old_seconds = time.perf_counter() - loaded
+            divergence = _reference(spec, policy, store, batch, old)
+            reference_seconds = time.perf_counter() - loaded - old_seconds
             steps = run_steps(
                 policy,
                 minibatches,
@@ -213,15 +223,26 @@ def apply_update(spec: UpdateSpec, policy: Policy, store: Any, progress: Progres
             for parameter in policy.trainable.values():
                 parameter.grad = None
         policy.adapter_sha256 = before
-    result = _commit(spec, policy, store, batch, old, steps, optimizer, skipped, note)  # 6
+    result = _commit(spec, policy, store, batch, old, steps, optimizer, skipped, note, divergence)  # 6
     timing = {
         "load_seconds": loaded - started,
         "old_logprob_seconds": old_seconds,
+        "reference_seconds": reference_seconds,
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu,
         "steps": float(len(steps.records)),
     }
     return UpdateResult(*result, timing)
+
+
+def _reference(
+    spec: UpdateSpec, policy: Policy, store: Any, batch: _Batch, old: dict[int, Tensor]
+) -> Divergence | None:
+    if spec.reference_adapter_sha256 is None:
+        return None
+    return reference_divergence(
+        policy, store, spec.reference_adapter_sha256, batch.trajectories, old, spec.batch, spec.optimizer
+    )
 
 
 def _guard(policy: Policy) -> None:
@@ -241,6 +262,7 @@ def _commit(
     optimizer: torch.optim.Optimizer | None,
     skipped: str | None,
     note: str | None,
+    divergence: Divergence | None,
 ) -> tuple[str, str, int, int, Any]:
     """Write blobs, build the record. Returns the first five fields of ``UpdateResult``."""
     before = policy.adapter_sha256
@@ -285,7 +307,18 @@ def _commit(
         clipping_inert=inert,
         skipped=skipped,
         note=note,
+        measures=_measures(spec, batch, steps, divergence) if skipped is None else None,
     )
     data = record_bytes(record)
-    metrics = update_metrics(record, batch.groups, steps.gradient_norms)
+    metrics = update_metrics(record, batch.groups, steps.gradient_norms, steps.traces)
     return data.decode(), sha256_hex(data), adapter_size, optimizer_size, metrics
+
+
+def _measures(spec: UpdateSpec, batch: _Batch, steps: Steps, found: Divergence | None) -> UpdateMeasures:
+    return UpdateMeasures(
+        reference_adapter=spec.reference_adapter_sha256,
+        reference_tokens=0 if found is None else found.tokens,
+        kl_k1_reference=None if found is None else found.k1,
+        kl_k3_reference=None if found is None else found.k3,
+        segment_entropies=segment_entropies(steps.traces, batch.trajectories),
+    )
