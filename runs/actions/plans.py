@@ -20,14 +20,23 @@ from workbench.contracts.errors import PlanInvalid, Problem
 from workbench.contracts.spec import freeze_body
 
 MAX_TEXT = 1_000_000  # characters of a plan document
+MAX_NODES = 20_000  # keys and values of a plan document: reading takes about 0.1 ms each
+MAX_DIGITS = 4_000  # of a whole number; Python refuses to write one of more than 4,300 in a message
 
 
 class _StrictLoader(yaml.SafeLoader):
     """Safe YAML that refuses a key given twice and an alias, reads no dates, and reads every JSON number as one."""
 
+    nodes = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
+        mark = self.peek_event().start_mark
         if self.check_event(yaml.AliasEvent):  # a short text with aliases of aliases unfolds to gigabytes
-            raise yaml.MarkedYAMLError(problem="got an alias", problem_mark=self.peek_event().start_mark)
+            raise yaml.MarkedYAMLError(problem="got an alias", problem_mark=mark)
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            problem = f"got more than {MAX_NODES} keys and values, expected at most so many"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
         return super().compose_node(parent, index)
 
 
@@ -46,7 +55,16 @@ def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     return found
 
 
+def _integer(loader: _StrictLoader, node: yaml.ScalarNode) -> int:
+    value: int = loader.construct_yaml_int(node)
+    if value.bit_length() > MAX_DIGITS * 3:  # 3 bits a digit: below the limit of digits
+        where = f"line {node.start_mark.line + 1}"
+        raise PlanInvalid([Problem(where, "a number of thousands of digits", f"at most {MAX_DIGITS} digits")])
+    return value
+
+
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _integer)
 _StrictLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -67,6 +85,8 @@ def parse_plan_text(text: str) -> dict[str, Any]:
         document = yaml.load(text, Loader=_StrictLoader)
     except PlanInvalid:
         raise
+    except (LookupError, AttributeError) as error:  # what the library raises for !!bool maybe
+        raise PlanInvalid([Problem("$", "a tag (!!) whose text does not fit it", "YAML or JSON text")]) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date or number
         raise PlanInvalid([Problem("$", " ".join(str(error).split())[:200], "YAML or JSON text")]) from error
     if not isinstance(document, dict):

@@ -9,6 +9,7 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from runs.actions.plans import (
+    MAX_NODES,
     MAX_TEXT,
     freeze_plan,
     parse_plan_text,
@@ -36,6 +37,11 @@ from workbench.contracts.spec import freeze_body
         ("? [a, b]\n: 1", "line 1", "a"),
         ("null: 1", "line 1", "None"),
         ("a: &x [1]\nb: *x", "$", "alias"),
+        ('a: !!timestamp "soon"', "$", "tag"),
+        ("a: !!bool maybe", "$", "tag"),
+        ('a: !!int ""', "$", "tag"),
+        ("b: 1\na: 0x" + "f" * 5000, "line 2", "digits"),
+        ("a: " + ":".join(["59"] * 3000), "line 1", "digits"),
         ("a: &x {c: 1}\nb: {<<: *x}", "$", "alias"),
         ("a: !!python/object/apply:os.system [ls]", "$", "constructor"),
         ("a: !!timestamp 2001-99-99", "$", "month"),
@@ -55,6 +61,14 @@ def test_text_that_is_not_strict_is_refused(text: str, where: str, got: str) -> 
         parse_plan_text(text)
     (problem,) = caught.value.problems
     assert problem.field == where and got in problem.got
+
+
+def test_a_document_of_very_many_values_is_refused_before_it_is_read() -> None:
+    """Half a million values would keep the reading process busy for a minute."""
+    text = "schema: x\na: [" + "1," * (MAX_NODES + 1) + "1]"
+    assert len(parse_plan_text("a: [" + "1," * 1000 + "1]")["a"]) == 1001
+    with pytest.raises(PlanInvalid, match="more than 20000 keys and values"):
+        parse_plan_text(text)
 
 
 def test_a_bomb_of_aliases_is_refused_at_once() -> None:
