@@ -13,8 +13,9 @@ from typing import Any
 from .canonical import derive_uid
 from .failures import injected_ordinals, profile_of
 from .jobs import GroupSpec, SlotSpec
+from .probe import PROBE
 from .records import EVALUATE, PREFLIGHT, TRAIN
-from .seeds import evaluation_seed, order_seed, slot_seed
+from .seeds import evaluation_seed, order_seed, probe_seed, slot_seed
 
 Body = dict[str, Any]
 
@@ -136,6 +137,32 @@ def _shards(groups: list[GroupSpec], rows: int) -> list[tuple[GroupSpec, ...]]:
             shards.append([])
         shards[-1].append(group)
     return [tuple(shard) for shard in shards]
+
+
+def probe_batches(body: Body, config: dict[str, Any]) -> list[int]:
+    """Numbers of optimizer batches after which a run of this arm is probed: the plan's cadence and the budget's end.
+
+    A run that ends earlier is probed at its end. The parent (after 0 batches) is probed once for all runs.
+    """
+    if body["plan"]["probe"] is None:
+        return []
+    every, last = body["plan"]["probe"]["every"], config["budget"]["batches"]
+    return sorted({*range(every, last + 1, every), last})
+
+
+def probe_uid(owner: str, batch: int) -> str:
+    """Uid of a probe. ``owner``: the run, or the execution where the parent is probed."""
+    return str(derive_uid(owner, f"probe:{batch}"))
+
+
+def probe_groups(body: Body, plan_sha256: str, probe: str) -> tuple[GroupSpec, ...]:
+    """One group a task of the probe set, a slot a repeat. Seeds depend on neither checkpoint nor arm."""
+    settings = body["plan"]["probe"]
+    groups = []
+    for ordinal, task in enumerate(split_tasks(body, settings["split"])[: settings["tasks"]]):
+        seeds = [probe_seed(plan_sha256, task["uid"], repeat) for repeat in range(settings["repeats"])]
+        groups.append(_group(probe, PROBE, ordinal, task["uid"], "control", seeds))
+    return tuple(groups)
 
 
 def evaluation_grid(body: Body) -> Iterator[tuple[str, str]]:

@@ -75,6 +75,15 @@ ENDPOINT: dict[str, Any] = {
     "condition": Field("str", choices=CONDITIONS),
     "compare": {"kind": Field("str", choices=("pair", "parent")), "arms": ListOf(_KEY, minimum=1, maximum=2)},
 }
+PROBE: dict[str, Any] = {
+    "split": Field("str", "validation", choices=SPLITS),
+    "tasks": Field("int", minimum=1, maximum=64),
+    "repeats": Field("int", 4, minimum=2, maximum=32),
+    "every": Field("int", minimum=1, maximum=100000),
+    "decisions": Field("int", 2, minimum=1, maximum=16),
+    "max_decisions": Field("int", None, minimum=1, maximum=256, nullable=True),
+    "temperature": Field("float", 1.0, minimum=0.01, maximum=10),
+}
 GATE: dict[str, Any] = {
     "rule": Field("str", choices=("clamp_actionable_cases",)),
     "counted_over": _KEY,
@@ -183,7 +192,7 @@ PLAN: dict[str, Any] = {
     },
     "endpoints": ListOf(ENDPOINT, []),
     "smallest_detectable_difference": Field("dict", None, nullable=True),
-    "probe": Field("dict", None, nullable=True),
+    "probe": Optional(PROBE),
     "retention": {"checkpoint_every": Field("int", 20, minimum=1, maximum=10**6)},
     "claims": {"reach": TEXT, "cannot_show": TEXT},
 }  # fmt: skip

@@ -27,6 +27,11 @@ def evaluation_seed(plan_sha256: str, condition: str, task_uid: str, repeat: int
     return derive_seed(f"evaluate:{condition}", plan_sha256, task_uid, repeat)
 
 
+def probe_seed(plan_sha256: str, task_uid: str, repeat: int) -> str:
+    """Seed of one factual rollout of a probe: equal for every checkpoint, arm and run."""
+    return derive_seed("probe", plan_sha256, task_uid, repeat)
+
+
 def order_seed(plan_sha256: str, run_seed: str) -> str:
     """Seed of the order in which a run meets its training tasks: equal in every arm."""
     return derive_seed("task_order", plan_sha256, run_seed)

@@ -124,6 +124,7 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         problems.append(Problem("endpoints", "a repeated id", "each id once"))
     if "stress" in plan["evaluation"]["conditions"] and not plan["failure"]["stress_cycle"]:
         problems.append(Problem("failure.stress_cycle", "[]", "at least one profile, since STRESS is evaluated"))
+    problems += _probe_checks(plan)
     for seeds, path in [
         (plan["seeds"], "seeds"),
         *[(a["seeds"] or [], f"arms[{i}].seeds") for i, a in enumerate(plan["arms"])],
@@ -131,6 +132,19 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         if len(set(seeds)) != len(seeds):
             problems.append(Problem(path, repr(seeds), "each seed once"))
     return problems
+
+
+def _probe_checks(plan: dict[str, Any]) -> list[Problem]:
+    """Faults of the probe section against the rest of the plan; none where nothing is probed."""
+    probe, rollout, rows = plan["probe"], plan["rollout"], plan["runtime"]["shard_rows"]
+    if probe is None:
+        return []
+    longer = probe["max_decisions"] is not None and probe["max_decisions"] > rollout["max_decisions"]
+    checks = (
+        (probe["repeats"] > rows, "repeats", "at most runtime.shard_rows"),
+        (longer, "max_decisions", f"at most rollout.max_decisions ({rollout['max_decisions']}), or null for the same"),
+    )
+    return [Problem(f"probe.{name}", str(probe[name]), expected) for fails, name, expected in checks if fails]
 
 
 def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int) -> list[Problem]:
@@ -303,6 +317,8 @@ def _check_tasks(plan: dict[str, Any], bindings: dict[str, Any]) -> None:
         (f"evaluation.splits[{i}].tasks", s["split"], s["tasks"]) for i, s in enumerate(plan["evaluation"]["splits"])
     ]
     wanted.append(("rollout.split", plan["rollout"]["split"], 1))
+    if plan["probe"] is not None:
+        wanted.append(("probe.tasks", plan["probe"]["split"], plan["probe"]["tasks"]))
     for i, arm in enumerate(plan["arms"]):
         wanted.append((f"arms[{i}]: rollout.split", resolve_arm(plan, arm)["rollout"]["split"], 1))
     problems = [

@@ -169,6 +169,15 @@ class ChatFormatter:
         """See ``chat_reading.read_turn``."""
         return read_turn(self._tokenizer, generated_ids, tools, self._marks)
 
+    def encode(self, text: str) -> list[int]:
+        """Ids of plain text; special tokens spelled in it stay ordinary text."""
+        return self._encode(text, literal=True)
+
+    def force_think(self, think_ids: Sequence[int]) -> list[int]:
+        """Leading ids of a turn with this think segment, closed: only a call may follow."""
+        opening = [] if self._marks.opens_in_think else self._encode(THINK_OPEN)
+        return [*opening, *think_ids, *self._encode(THINK_CLOSE)]
+
     # -- Template ----------------------------------------------------------------------------------
 
     def _refuse(self, got: str, expected: str) -> None:

@@ -121,6 +121,10 @@ class CompactFormatter:
         """Ids of a turn as the policy would generate it (for demonstrations only)."""
         return [*self.encode(think), self.action_id, *self.encode(action), self.end_id]
 
+    def force_think(self, think_ids: Sequence[int]) -> list[int]:
+        """Leading ids of a turn with this think segment: it and the action mark."""
+        return [*think_ids, self.action_id]
+
     def read(self, generated_ids: Sequence[int], tools: Sequence[ToolSpec]) -> ParsedTurn:
         """Strict reading of ``think <|action|> JSON <|end|>``; anything else is an error."""
         ids = list(generated_ids)

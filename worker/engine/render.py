@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from worker.environments.base import FinishAction, ToolAction, ToolSpec
 
@@ -54,4 +54,17 @@ class Formatter(Protocol):
 
     def read(self, generated_ids: Sequence[int], tools: Sequence[ToolSpec]) -> ParsedTurn:
         """Strict reading: anything but one legal ToolAction or Finish is an error, never repaired."""
+        ...
+
+
+@runtime_checkable
+class ForcesThink(Protocol):
+    """Optional part of a formatter: a think segment that is given to the policy instead of sampled."""
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of plain text, as they stand inside a think segment."""
+        ...
+
+    def force_think(self, think_ids: Sequence[int]) -> list[int]:
+        """Leading ids of a turn whose think segment is ``think_ids``; an action is all that may follow."""
         ...

@@ -12,6 +12,7 @@ Semantics, locked by ``tests/engine/test_rollout.py``:
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,8 +58,8 @@ class RolloutSettings:
 
 
 @dataclass
-class _Running:
-    """One slot while it runs."""
+class Running:
+    """One slot while it runs. ``forced``: leading ids of its next turn that were given instead of sampled."""
 
     rollout: Rollout
     group: GroupSpec
@@ -68,6 +69,7 @@ class _Running:
     handle: int = -1
     calls: int = 0
     executed: set[str] = field(default_factory=set)
+    forced: tuple[int, ...] = ()
 
 
 def describe_error(boundary: str, error: BaseException) -> str:
@@ -90,7 +92,7 @@ def run_rollouts(
     itself cannot go on (too few slots, a prompt longer than the context).
     """
     rollouts: dict[str, Rollout] = {}
-    starting: list[_Running] = []
+    starting: list[Running] = []
     prompts: list[RowStart] = []
     for group in groups:
         for slot in group.slots:
@@ -99,10 +101,28 @@ def run_rollouts(
             if running is not None:
                 starting.append(running)
                 prompts.append(RowStart(tuple(prompt), slot.seed))
-    running_by_row: dict[int, _Running] = {}
+    running_by_row: dict[int, Running] = {}
     for handle, item in zip(sampler.open(prompts), starting, strict=True):
         item.handle = handle
         running_by_row[handle] = item
+    drive(running_by_row, environment, formatter, sampler, settings, progress)
+    return rollouts
+
+
+def drive(
+    running_by_row: dict[int, Running],
+    environment: Environment,
+    formatter: Formatter,
+    sampler: Sampler,
+    settings: RolloutSettings,
+    progress: Callable[[dict[str, Any]], None] | None = None,
+    *,
+    point: str = "collect",
+) -> None:
+    """Run open rows (by sampler handle) to their ends and close them; what they met stands in their rollouts.
+
+    ``point``: fault point of the crash tests, half way.
+    """
     total, turns = len(running_by_row), 0
     while running_by_row:
         # A quarter of the rows ends its turn, then enters its Observations together.
@@ -114,15 +134,14 @@ def run_rollouts(
                 del running_by_row[turn.row]
                 _conclude(item)
         if turns >= total // 2:
-            reach("collect")
+            reach(point)
         if progress is not None:
             progress({"stage": "rollout", "finished": total - len(running_by_row), "total": total, "turns": turns})
-    return rollouts
 
 
 def _start(
     group: GroupSpec, slot: SlotSpec, task: Task, environment: Environment, formatter: Formatter
-) -> tuple[Rollout, _Running | None, list[int]]:
+) -> tuple[Rollout, Running | None, list[int]]:
     rollout = Rollout(slot.trajectory_uid, slot.slot, slot.seed, VALID)
     tools = tuple(tool for tool in environment.tools() if tool.name in task.tools)
     rollout.initial_state_sha256 = digest({"initial_state": task.initial_state})
@@ -134,7 +153,7 @@ def _start(
         _invalidate(rollout, "environment", error)
         rollout.injections = injection_records(group.injected_ordinals, ())
         return rollout, None, []
-    return rollout, _Running(rollout, group, task, session, tools), prompt
+    return rollout, Running(rollout, group, task, session, tools), prompt
 
 
 def _invalidate(rollout: Rollout, boundary: str, error: BaseException) -> None:
@@ -142,12 +161,12 @@ def _invalidate(rollout: Rollout, boundary: str, error: BaseException) -> None:
     rollout.invalid_reason = describe_error(boundary, error)
 
 
-def _conclude(item: _Running) -> None:
+def _conclude(item: Running) -> None:
     item.rollout.injections = injection_records(item.group.injected_ordinals, item.rollout.turns)
 
 
 def _advance(
-    item: _Running,
+    item: Running,
     turn: GeneratedTurn,
     environment: Environment,
     formatter: Formatter,
@@ -155,7 +174,9 @@ def _advance(
     settings: RolloutSettings,
 ) -> bool:
     """Record one turn and act on it; whether the row goes on."""
-    rollout = item.rollout
+    rollout, forced = item.rollout, item.forced
+    if forced:
+        turn, item.forced = _with_forced(turn, forced), ()
     try:
         parsed = formatter.read(turn.generated_ids, item.tools)
         state = item.session.state_hash()
@@ -163,6 +184,7 @@ def _advance(
     except Exception as error:
         _invalidate(rollout, "harness", error)
         return False
+    parsed = replace(parsed, is_policy_token=(0,) * len(forced) + parsed.is_policy_token[len(forced) :])
     record = _record(item, turn, parsed, state, settings)
     rollout.measures.append(TurnMeasure(turn.decision, turn.generated_ids, turn.entropies, parsed.segments, label))
     try:
@@ -183,8 +205,20 @@ def _advance(
     return False
 
 
+def _with_forced(turn: GeneratedTurn, forced: tuple[int, ...]) -> GeneratedTurn:
+    """The whole turn where the sampler took its forced ids for prompt. What was not sampled has no probability: nan."""
+    unknown = (math.nan,) * len(forced)
+    return replace(
+        turn,
+        prompt_ids=turn.prompt_ids[: -len(forced)],
+        generated_ids=(*forced, *turn.generated_ids),
+        logprobs=(*unknown, *turn.logprobs),
+        entropies=(*unknown, *turn.entropies),
+    )
+
+
 def _record(
-    item: _Running, turn: GeneratedTurn, parsed: ParsedTurn, state: str, settings: RolloutSettings
+    item: Running, turn: GeneratedTurn, parsed: ParsedTurn, state: str, settings: RolloutSettings
 ) -> TurnRecord:
     parent = turn.decision - 1 if turn.decision else None
     capture = Capture(
@@ -229,7 +263,7 @@ def _record(
 
 
 def _act(
-    item: _Running, record: TurnRecord, parsed: ParsedTurn, environment: Environment, max_decisions: int
+    item: Running, record: TurnRecord, parsed: ParsedTurn, environment: Environment, max_decisions: int
 ) -> tuple[TurnRecord, str | None]:
     """The turn with its call and Observation, and the terminal reason where it ends the trajectory."""
     if parsed.action is None:
@@ -257,7 +291,7 @@ def _act(
 
 
 def _observe(
-    item: _Running, action: ToolAction, environment: Environment, injected: bool, calls_left: int
+    item: Running, action: ToolAction, environment: Environment, injected: bool, calls_left: int
 ) -> Observation:
     if not injected:
         return item.session.step(action)

@@ -9,14 +9,16 @@ from typing import Any
 
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
+from workbench.contracts.probe import ProbeSpec
 from workbench.contracts.wire import from_wire, to_wire
 
-from . import own, train
+from . import own, probe, train
 from .identities import harness_code_sha256, runtime_identity
 
 OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
     "collect": (CollectSpec, train.collect),
     "update": (UpdateSpec, train.update),
+    "probe": (ProbeSpec, probe.probe),
     "describe": (DescribeSpec, own.inspect),
 }
 
@@ -32,8 +34,8 @@ def handle(
 ) -> dict[str, Any]:
     """Answer of one job as a wire value.
 
-    ``op``: runtime (identities of this process), collect, update or describe. ``spec``: wire value of
-    the matching specification. ``store``: ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``.
+    ``op``: runtime (identities of this process), collect, update, probe or describe. ``spec``: wire
+    value of the matching specification. ``store``: ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``.
     ``progress`` receives small dictionaries. Raises ``EngineFault``, ``RecordError`` or
     ``CaptureError``: nothing is committed then.
     """

@@ -48,7 +48,8 @@ def require_runtime(expected: str, dtype: str) -> None:
         raise EngineFault(f"runtime: got {found} ({runtime_facts(dtype)}), expected {expected}")
 
 
-def _world(spec: CollectSpec, code: own.BoundCode, policy: Policy, store: Any) -> World:
+def world_of(spec: CollectSpec, code: own.BoundCode, policy: Policy, store: Any) -> World:
+    """The bound environment with the plan's tasks. Raises ``EngineFault`` for a task that is not of the set."""
     task_set = f"{spec.environment.environment}/{code.environment.version}"
     tasks = read_tasks(checked(store, spec.environment.task_set_sha256, "task set"), task_set)
     missing = [group.task_uid for group in spec.groups if group.task_uid not in tasks]
@@ -57,7 +58,8 @@ def _world(spec: CollectSpec, code: own.BoundCode, policy: Policy, store: Any) -
     return World(code.environment, tasks, policy.formatter, code.rules, code.reward_id)
 
 
-def _identities(spec: CollectSpec, policy: Policy, code: own.BoundCode) -> Identities:
+def identities_of(spec: CollectSpec, policy: Policy, code: own.BoundCode) -> Identities:
+    """Everything that a record of this job was made under."""
     return Identities(
         base_model=policy.base_model_sha256,
         adapter=policy.adapter_sha256,
@@ -90,8 +92,8 @@ def collect(spec: CollectSpec, store: Any, *, cache_dir: Path, progress: Progres
         raise EngineFault(f"groups: got {rows} rows, expected 1 to {MAX_ROWS}")
     code = own.bound_code(spec)
     policy = load_policy(spec.policy, store, cache_dir=cache_dir, environment_config=spec.environment.config)
-    world = _world(spec, code, policy, store)
-    identities = _identities(spec, policy, code)
+    world = world_of(spec, code, policy, store)
+    identities = identities_of(spec, policy, code)
     settings = RolloutSettings(
         capture_identities(identities) | code.outside, spec.policy.policy_version, spec.sampling, spec.max_decisions
     )

@@ -167,6 +167,52 @@ class Environment(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Statement:
+    """One fact that a think segment states. ``holds`` by the ground truth; None where it cannot be checked."""
+
+    text: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Thought:
+    """A think segment as the environment reads it. ``label``: coarse kind of what it intends.
+
+    ``action``: the action that it states, None where it states none.
+    """
+
+    label: str
+    action: ToolAction | FinishAction | None
+    statements: tuple[Statement, ...]
+
+
+class Thoughts(Protocol):
+    """Optional part of an environment: what a think segment says. Without it the probes that need it are unavailable.
+
+    ``session`` is the episode before the decision; none of these changes it. ``seed``: decimal string.
+    """
+
+    def read_thought(self, task: Task, session: Session, text: str) -> Thought | None:
+        """What the segment says; None where it is of no form that the environment knows."""
+        ...
+
+    def paraphrase_thought(self, task: Task, session: Session, text: str) -> str | None:
+        """Other words for the same; None where there are none."""
+        ...
+
+    def corrupt_thought(self, task: Task, session: Session, text: str, seed: str) -> str | None:
+        """A segment of the same form that states something else, so that another action follows from it."""
+        ...
+
+    def action_label(self, action: ToolAction | FinishAction) -> str:
+        """Coarse kind of an action, in the same names as ``Thought.label``."""
+        ...
+
+
+THOUGHT_MEMBERS = ("read_thought", "paraphrase_thought", "corrupt_thought", "action_label")
+
+
 class Reward(Protocol):
     """Reward rules from outside an environment, registered under a name or named by a dotted path in a plan.
 

@@ -104,7 +104,14 @@ FIELDS: dict[str, tuple[Any, Any, Any]] = {
     "smallest_detectable_difference": (
         _("smallest detectable difference"), _("What the plan states about it, as YAML; empty: nothing."), ""
     ),
-    "probe": (_("probe set"), _("As YAML; empty: none."), ""),
+    "probe": (_("probe set"), _("Fixed tasks on which the think segment is tested (L6); without it: not measured."), ""),
+    "probe.split": (_("split"), "", ""),
+    "probe.tasks": (_("tasks"), _("The first so many of the split, in its frozen order."), ""),
+    "probe.repeats": (_("repeats of a task"), _("N of the majority vote."), ""),
+    "probe.every": (_("probed every"), _("The parent and the end of a run are probed too."), _("batches")),
+    "probe.decisions": (_("changed decisions"), _("At most, in the first repeat of each task."), ""),
+    "probe.max_decisions": (_("most decisions"), _("Empty: as in a rollout."), ""),
+    "probe.temperature": (_("probe temperature"), "", ""),
     "retention.checkpoint_every": (_("adapter kept every"), _("Others leave a tombstone and a recipe."), _("updates")),
     "claims.reach.en": (_("results may show, English"), _("How far what is found reaches."), ""),
     "claims.reach.zh": (_("results may show, Chinese"), "", ""),
@@ -132,7 +139,7 @@ SECTIONS: dict[str, tuple[Any, Any]] = {
     "evaluation": (_("Evaluation"), _("tasks, conditions and repeats of every checkpoint that is compared")),
     "endpoints": (_("Endpoints"), _("what may be claimed, registered before any result")),
     "smallest_detectable_difference": (_("Smallest detectable difference"), ""),
-    "probe": (_("Probe"), ""),
+    "probe": (_("Probe"), _("whether the reasoning decides the actions")),
     "retention": (_("Retention"), ""),
     "claims": (_("Claims"), _("words that bound every sentence about the results")),
 }

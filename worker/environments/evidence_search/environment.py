@@ -6,9 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from workbench.contracts.records import TIMEOUT, RewardRecord, TurnRecord
-from worker.environments.base import Demonstration, Observation, Session, Task, ToolAction, ToolSpec
+from worker.environments.base import (
+    Demonstration,
+    FinishAction,
+    Observation,
+    Session,
+    Task,
+    Thought,
+    ToolAction,
+    ToolSpec,
+)
 
-from . import demonstrate, reward
+from . import demonstrate, reward, thoughts
 from .lexicon import FAMILIES
 from .session import EvidenceSession, replay_session, restore_session
 from .tasks import build_tasks, split_entities
@@ -133,3 +142,21 @@ class EvidenceSearch:
         assert isinstance(session, EvidenceSession)
         needed = {item["id"] for item in session.task.hidden["documents"]}
         return f"read {len(needed & set(session.read))}/{len(needed)} after {len(session.calls)}"
+
+    def read_thought(self, task: Task, session: Session, text: str) -> Thought | None:
+        """See ``thoughts.read``."""
+        assert isinstance(session, EvidenceSession)
+        return thoughts.read(session, text)
+
+    def paraphrase_thought(self, task: Task, session: Session, text: str) -> str | None:
+        """See ``thoughts.paraphrase``."""
+        return thoughts.paraphrase(text)
+
+    def corrupt_thought(self, task: Task, session: Session, text: str, seed: str) -> str | None:
+        """See ``thoughts.corrupt``."""
+        assert isinstance(session, EvidenceSession)
+        return thoughts.corrupt(session, text, seed)
+
+    def action_label(self, action: ToolAction | FinishAction) -> str:
+        """See ``thoughts.action_label``."""
+        return thoughts.action_label(action)
