@@ -158,12 +158,17 @@ class PostView(ApiView):
     """A view whose POST does one change, once for each Idempotency-Key."""
 
     def post(self, request: Request, **kwargs: Any) -> Response:
-        """Do ``change`` in one transaction with the stored answer."""
+        """Do ``change`` in one transaction with the stored answer; a repeat needs the right as well."""
         self.actor()
+        self.allow(**kwargs)
         return idempotency.once(request, self.principal, lambda: self.change(request, **kwargs))
 
+    def allow(self, **kwargs: Any) -> None:
+        """Raise ``Http404`` or ``NotAllowed`` where the caller may not do this now."""
+        raise NotImplementedError
+
     def change(self, request: Request, **kwargs: Any) -> Response:
-        """The change itself."""
+        """The change itself, after ``allow``."""
         raise NotImplementedError
 
 

@@ -88,9 +88,11 @@ class ControlExecution(PostView):
     tag, serializer = "executions", ExecutionSerializer
     summary = "Pause, resume or cancel an execution"
 
+    def allow(self, **kwargs: Any) -> None:
+        require(self.principal, RUN_CONTROL, study_of(get_visible(self.principal, executions(), uid=kwargs["uid"])))
+
     def change(self, request: Request, **kwargs: Any) -> Response:
-        execution = get_visible(self.principal, executions(), uid=kwargs["uid"])
-        require(self.principal, RUN_CONTROL, study_of(execution))
+        execution = executions().get(uid=kwargs["uid"])
         self.read_body(request)
         action: Callable[..., None] = {
             "pause": runs_control.pause_execution,
@@ -136,9 +138,11 @@ class ControlRun(PostView):
     tag, serializer = "runs", RunSerializer
     summary = "Pause, resume or cancel a run"
 
+    def allow(self, **kwargs: Any) -> None:
+        require(self.principal, RUN_CONTROL, study_of(get_visible(self.principal, runs(), uid=kwargs["uid"])))
+
     def change(self, request: Request, **kwargs: Any) -> Response:
-        run = get_visible(self.principal, runs(), uid=kwargs["uid"])
-        require(self.principal, RUN_CONTROL, study_of(run))
+        run = runs().get(uid=kwargs["uid"])
         self.read_body(request)
         action: Callable[..., None] = {
             "pause": runs_control.pause_run,

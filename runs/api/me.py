@@ -99,6 +99,9 @@ class OneToken(PostView):
 
     tag, summary, serializer = "me", "Revoke a token (session only)", TokenSerializer
 
+    def allow(self, **kwargs: Any) -> None:
+        _owner(self)
+
     def change(self, request: Request, **kwargs: Any) -> Response:
         owner = _owner(self)
         self.read_body(request)

@@ -86,9 +86,13 @@ def rows_of_plans() -> QuerySet[Plan]:
 
 
 class PlanView(PostView):
-    """Anything below one plan."""
+    """Anything below one plan. ``right``: what a POST needs in its study."""
 
     tag = "plans"
+    right = READ
+
+    def allow(self, **kwargs: Any) -> None:
+        require(self.principal, self.right, self.plan(kwargs["uid"]).study)
 
     def plan(self, uid: UUID) -> Plan:
         """The visible plan."""
@@ -115,9 +119,11 @@ class CreatePlan(PostView):
 
     tag, summary, serializer, body, status_code = "plans", "Create a draft", PlanSerializer, NewDraftBody, 201
 
+    def allow(self, **kwargs: Any) -> None:
+        require(self.principal, PLAN_WRITE, get_study(self, kwargs["slug"]))
+
     def change(self, request: Request, **kwargs: Any) -> Response:
         study = get_study(self, kwargs["slug"])
-        require(self.principal, PLAN_WRITE, study)
         given = self.read_body(request)
         try:
             plan = create_draft(study, given["slug"], given["text"], by=self.actor(), at=timezone.now())
@@ -199,7 +205,6 @@ class Validate(PlanView):
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        require(self.principal, READ, plan.study)
         checked = check_draft(plan.study.slug, plan.slug, self.read_body(request)["text"])
         problems = [fault(item.field, item.got, item.expected) for item in checked.problems]
         return Response({"valid": not problems, "problems": problems})
@@ -259,10 +264,10 @@ class Inspect(PlanView):
     """Ask a worker what a freeze would bind."""
 
     summary, serializer, status_code = "Inspect: have a worker say what a freeze would bind", JobSerializer, 202
+    right = PLAN_WRITE
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        require(self.principal, PLAN_WRITE, plan.study)
         self.read_body(request)
         job = inspection.request_inspection(plan, by=self.actor(), at=timezone.now())
         return Response(
@@ -302,10 +307,10 @@ class Freeze(PlanView):
     """Bind everything; the bytes never change again."""
 
     summary, serializer = "Freeze", PlanSerializer
+    right = PLAN_FREEZE
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        require(self.principal, PLAN_FREEZE, plan.study)
         self.read_body(request)
         if plan.state == "draft":
             _inspection(plan)
@@ -317,10 +322,10 @@ class Supersede(PlanView):
     """A frozen plan that another one replaces; its results stay."""
 
     summary, serializer, body = "Supersede", PlanSerializer, ReasonBody
+    right = PLAN_FREEZE
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        require(self.principal, PLAN_FREEZE, plan.study)
         supersede_plan(plan, reason=self.read_body(request)["reason"], by=self.actor(), at=timezone.now())
         return _draft(request, plan)
 
@@ -329,10 +334,10 @@ class Start(PlanView):
     """Start the frozen plan; an execution that exists is answered as it is."""
 
     summary, serializer, status_code = "Start", ExecutionSerializer, 201
+    right = RUN_CONTROL
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        require(self.principal, RUN_CONTROL, plan.study)
         self.read_body(request)
         if plan.current_version is None or plan.state != "frozen":
             raise DomainError(f"plan: got {plan.slug}, which is {plan.state}, expected a frozen plan")

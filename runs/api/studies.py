@@ -43,9 +43,11 @@ class Studies(ListView, PostView):
     def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
         return visible_studies(self.principal)
 
-    def change(self, request: Request, **kwargs: Any) -> Response:
+    def allow(self, **kwargs: Any) -> None:
         if not may_create_study(self.principal):
             raise NotAllowed("study: got a token without the scope write, expected one with it")
+
+    def change(self, request: Request, **kwargs: Any) -> Response:
         given, user = self.read_body(request), self.principal.user
         assert user is not None
         try:

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from runs.actions.tokens import issue_token, revoke_token
-from runs.models import ApiToken, IdempotencyRecord, Plan, Run, Study, User
+from runs.models import ApiToken, IdempotencyRecord, Membership, Plan, Run, Study, User
 from tests.api.basics.conftest import Caller
 from tests.pages.world import World
 from worker.study import load_study
@@ -121,6 +121,35 @@ def test_a_repeat_gets_the_first_answer(world: World, callers: dict[str, Caller]
     assert status == 422 and value["errors"][0]["field"] == "Idempotency-Key"
     assert create(callers["admin"], "theirs", Idempotency_Key="k")[0] == 201  # keys are a user's own
     assert caller.call("POST", "studies", {"slug": "s-1", "title_en": "x"}, Idempotency_Key="\x7f")[0] == 400
+
+
+def test_a_repeat_needs_the_right_as_the_first_did(
+    world: World, callers: dict[str, Caller], people: dict[str, User]
+) -> None:
+    """Without the role 403, without sight of the study 404; with the role again the stored answer."""
+    caller, run = callers["researcher"], world.runs["e3-s17"].uid
+    requests: list[tuple[str, Any]] = [
+        ("studies/fatal-mask-pair/plans", {"slug": "mine", "text": DOCUMENT}),
+        (f"plans/{world.plan.uid}/validate", {"text": DOCUMENT}),
+        (f"runs/{run}/pause", None),
+        (f"executions/{world.execution.uid}/pause", None),
+    ]
+    first = [caller.call("POST", path, body, Idempotency_Key=path) for path, body in requests]
+    done = [
+        (path, body, value) for (path, body), (status, value, _) in zip(requests, first, strict=True) if status < 300
+    ]
+    assert len(done) >= 2 and done[0][0].startswith("studies/")
+    Membership.objects.filter(user=people["researcher"]).delete()
+    for path, body, _value in done:
+        expected = 200 if path.endswith("/validate") else 403  # whoever reads the public study may check a document
+        assert caller.call("POST", path, body, Idempotency_Key=path)[0] == expected, path
+    Study.objects.filter(pk=world.study.pk).update(visibility=Study.PRIVATE)
+    for path, body, _value in done:
+        assert caller.call("POST", path, body, Idempotency_Key=path)[0] == 404, path
+    Membership.objects.create(study=world.study, user=people["researcher"], role="researcher")
+    for path, body, value in done:
+        status, again, response = caller.call("POST", path, body, Idempotency_Key=path)
+        assert again == value and response["Idempotency-Replayed"] == "true", (path, status)
 
 
 def test_a_refusal_keeps_no_key_and_a_pending_one_is_a_conflict(world: World, callers: dict[str, Caller]) -> None:
