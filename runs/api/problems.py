@@ -177,8 +177,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def answer(code: int, detail: str) -> JsonResponse:
-    """A problem outside the framework's views."""
-    return JsonResponse(problem(code, detail), status=code, content_type=CONTENT_TYPE)
+    """A problem outside the framework's views, with the fault that ``detail`` names."""
+    return JsonResponse(problem(code, detail, faults_of(detail)), status=code, content_type=CONTENT_TYPE)
 
 
 @csrf_exempt  # it changes nothing, and a check of the form's token would answer with a page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -53,8 +54,18 @@ def test_a_length_that_is_no_number(length: str) -> None:
 
 
 def test_the_api_answers_with_a_problem() -> None:
+    """In the form of every other refusal of the API: title, detail, and the fault with its value."""
     answer = passed(with_length("1001", "/api/v1/plans")[0])
-    assert answer["Content-Type"] == "application/problem+json" and b'"status": 413' in answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    assert json.loads(answer.content) == {
+        "type": "about:blank",
+        "title": "Content too large",
+        "status": 413,
+        "detail": "body: got 1001 bytes, expected at most 1000",
+        "errors": [{"field": "body", "got": "1001 bytes", "expected": "at most 1000"}],
+    }
+    wrong = json.loads(passed(with_length("1e3", "/api/v1/plans")[0]).content)
+    assert wrong["errors"] == [{"field": "Content-Length", "got": "1e3", "expected": "a whole number"}]
 
 
 def chunked(data: bytes) -> tuple[HttpRequest, Counted]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from runs.api import problems
+
 CHUNK = 64 * 1024
 
 
-def refusal(request: HttpRequest, status: int, title: str, detail: str) -> HttpResponse:
-    """A short answer: problem+json below /api/, plain text elsewhere."""
+def refusal(request: HttpRequest, status: int, detail: str) -> HttpResponse:
+    """A short answer: a problem as the API has it below /api/, plain text elsewhere."""
     if request.path_info.startswith("/api/"):
-        problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
-        return HttpResponse(json.dumps(problem), status=status, content_type="application/problem+json")
-    return HttpResponse(f"{title}: {detail}\n", status=status, content_type="text/plain; charset=utf-8")
+        return problems.answer(status, detail)
+    return HttpResponse(
+        f"{problems.TITLES[status]}: {detail}\n", status=status, content_type="text/plain; charset=utf-8"
+    )
 
 
 class BodyLimit:
@@ -34,15 +36,13 @@ class BodyLimit:
         limit = settings.REQUEST_BODY_LIMIT
         stated = str(request.META.get("CONTENT_LENGTH") or "")
         if stated and not (stated.isascii() and stated.isdigit()):
-            return refusal(request, 400, "Bad Request", "Content-Length: expected a whole number")
+            return refusal(request, 400, f"Content-Length: got {stated[:24]}, expected a whole number")
         if stated and (len(stated) > 18 or int(stated) > limit):
-            detail = f"body: got {stated[:24]} bytes, expected at most {limit}"
-            return refusal(request, 413, "Content Too Large", detail)
+            return refusal(request, 413, f"body: got {stated[:24]} bytes, expected at most {limit}")
         if not stated and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
             body = _read_chunked(request, limit)
             if body is None:
-                detail = f"body: got more than {limit} bytes, expected at most {limit}"
-                return refusal(request, 413, "Content Too Large", detail)
+                return refusal(request, 413, f"body: got more than {limit} bytes, expected at most {limit}")
             _give(request, body)
         return self.get_response(request)
 
