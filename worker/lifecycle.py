@@ -20,11 +20,12 @@ from runs.actions import jobs
 from runs.actions.actors import service_actor
 from runs.actions.advance import advance, lock_execution
 from runs.actions.execution import fail_run, interrupt_execution
-from runs.actions.inspection import KIND
+from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
-from runs.errors import StaleLease
+from runs.errors import DomainError, StaleLease
 from runs.models import Job
+from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
@@ -146,8 +147,12 @@ def _inspect(job: Job) -> None:
             raise
         jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # the draft names what cannot be loaded
         return
-    with transaction.atomic():
-        jobs.finish(job, "succeeded", at=timezone.now(), result=found)
+    try:
+        record_answer(job, found, at=timezone.now())
+    except StaleLease:
+        raise
+    except (ContractError, DomainError) as error:  # tasks that break a rule: the environment's fault, not ours
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))
 
 
 _HANDLERS: dict[str, Callable[[Job], None]] = {

@@ -12,11 +12,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from runs.actions.jobs import ensure_job
+from runs.actions.jobs import ensure_job, finish
 from runs.actions.plans import freeze_plan, parse_plan_text
 from runs.actions.tasks import store_task_set, task_identity
 from runs.errors import AlreadyFrozen, DomainError
-from runs.models import Actor, Job, Plan, PlanVersion
+from runs.models import Actor, Job, Plan, PlanVersion, TaskSet
 from runs.storage import blob_store, reference_blobs
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.jobs import DescribeResult, DescribeSpec
@@ -118,16 +118,39 @@ def freeze_inspected(plan: Plan, *, by: Actor, at: datetime) -> PlanVersion:
     return freeze_plan(plan, inspected_bindings(job), by=by, at=at)
 
 
-def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
-    """The identities that freezing binds. Holds no time and nothing about this machine but its runtime identity."""
-    data = blob_store().get(found.task_set_sha256)
-    splits: dict[str, list[dict[str, str]]] = {}
+def record_answer(job: Job, result: dict[str, Any], *, at: datetime) -> None:
+    """End the inspection with what the worker found, and store the task set that it names; nothing later does.
+
+    Raises ``StaleLease`` where the lease is lost, ``ContractError`` or ``DomainError`` for an answer whose
+    tasks cannot be stored.
+    """
+    found = from_wire(DescribeResult, result)
     with transaction.atomic():
-        task_set = store_task_set(data, environment=found.environment, version=found.environment_version)
-        reference_blobs(
-            {found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=blob_store()
+        finish(job, "succeeded", at=at, result=result)
+        store_answer(found)
+
+
+def store_answer(found: DescribeResult) -> None:
+    """Store the task set of an answer and refer to its blobs. Call inside ``transaction.atomic()``."""
+    store = blob_store()
+    data = store.get(found.task_set_sha256)
+    store_task_set(data, environment=found.environment, version=found.environment_version, store=store)
+    reference_blobs({found.vocabulary_sha256: "vocabulary", found.parent_adapter_sha256: "adapter"}, store=store)
+
+
+def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
+    """The identities that freezing binds. Holds no time and nothing about this machine but its runtime identity.
+
+    Changes nothing. Raises ``DomainError`` where the answer's task set is not stored.
+    """
+    task_set = TaskSet.objects.filter(sha256=found.task_set_sha256).first()
+    if task_set is None:
+        raise DomainError(
+            f"task set: got none stored with hash {found.task_set_sha256}, expected the one of the inspection;"
+            " have a worker look again"
         )
-    value = parse_canonical(data)
+    splits: dict[str, list[dict[str, str]]] = {}
+    value = parse_canonical(blob_store().get(found.task_set_sha256))
     uids = dict(task_set.all_tasks().values_list("task_sha256", "uid"))
     for item in value["tasks"] if isinstance(value, dict) else value:
         sha = task_identity(item)

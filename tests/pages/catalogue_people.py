@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from runs.actions.actors import person_actor
 from runs.actions.drafts import create_draft
-from runs.actions.inspection import inspection_of, request_inspection
+from runs.actions.inspection import inspection_of, request_inspection, store_answer
 from runs.models import Job, Membership, Plan, Study, TaskSet, User
 from runs.presenters.catalogue.planform import FormList, build_form, walk
 from runs.presenters.catalogue.starts import MINIMAL
@@ -63,8 +64,11 @@ def posted(text: str, document: dict[str, Any], revision: int = 1, **changed: st
     return {**fields, **{f"f:{path.replace('__', '.')}": value for path, value in changed.items()}}
 
 
-def answer(world: World, plan: Plan) -> Job:
-    """Ask for an inspection and answer it as a worker would, with the world's task set."""
+def answer(world: World, plan: Plan, *, stored: bool = True) -> Job:
+    """Ask for an inspection and answer it as a worker would, with the world's task set.
+
+    ``stored``: whether the answer's blobs are referred to, as a worker does.
+    """
     by = person_actor(member(world.study, "researcher"))
     job = request_inspection(plan, by=by, at=timezone.now())
     store = blob_store()
@@ -78,6 +82,9 @@ def answer(world: World, plan: Plan) -> Job:
         task_set_sha256=TaskSet.objects.get().sha256, warm_start={"recipe_sha256": fake_sha("recipe")},
     )  # fmt: skip
     Job.objects.filter(pk=job.pk).update(state="succeeded", result=to_wire(found))
+    if stored:
+        with transaction.atomic():
+            store_answer(found)
     newest = inspection_of(plan)
     assert newest is not None
     return newest

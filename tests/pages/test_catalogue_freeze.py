@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from runs.actions.drafts import update_draft
 from runs.actions.inspection import inspection_of
 from runs.actions.plans import plan_body
-from runs.models import Execution, Job, Plan, PlanVersion, Run
+from runs.models import BlobRef, Execution, Job, Plan, PlanVersion, Run
 from runs.presenters.catalogue.freezing import detectable, expected
 from tests.pages.catalogue_people import answer, client_of, draft, member, minimal
 from tests.pages.state import World
@@ -55,6 +57,20 @@ def test_detectable_difference_by_hand(world: World, db: None) -> None:
     (found,) = detectable(body)
     assert found.items == 12 * n
     assert found.difference == pytest.approx(2.80158 * (0.5 / (6 * n)) ** 0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("page", [FREEZE, f"{FREEZE}live/"])
+def test_looking_changes_nothing(researcher: Client, world: World, page: str) -> None:
+    """Neither the page nor its moving part writes a row, whatever the inspection found."""
+    plan = draft(world)
+    job = answer(world, plan, stored=False)  # what the answer should have stored, no page stores later
+    adapters = BlobRef.objects.filter(sha256=job.result["parent_adapter_sha256"])  # type: ignore[index]
+    assert not adapters.exists()
+    researcher.get(page)  # the first visit may write the session
+    with CaptureQueriesContext(connection) as seen:
+        assert researcher.get(page).status_code == 200
+    verbs = {item["sql"].split()[0] for item in seen.captured_queries} - {"SAVEPOINT", "RELEASE"}
+    assert verbs == {"SELECT"} and not adapters.exists()
 
 
 def test_the_whole_way_from_a_draft_to_a_started_plan(researcher: Client, world: World) -> None:

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from runs.actions import inspection
 from runs.actions.actors import service_actor
 from runs.actions.plans import ensure_study, save_draft
 from runs.errors import AlreadyFrozen, DomainError
-from runs.models import Job, Plan
+from runs.models import Job, Plan, TaskSet
 from runs.storage import blob_store
 from workbench.contracts.errors import PlanInvalid
 from worker import lifecycle
@@ -99,6 +101,42 @@ def test_what_cannot_be_loaded_is_named_and_not_frozen(monkeypatch: pytest.Monke
     assert again.pk != job.pk
     run_with(monkeypatch, again, RunnerFailed("bug", boundary=None, class_name="KeyError", trace=""))
     assert again.state == "errored"
+
+
+def test_the_task_set_is_stored_with_the_answer_and_by_nothing_later(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Any
+) -> None:
+    """Looking at what a freeze would bind, in whichever way, is a read."""
+    job = inspection.request_inspection(draft(), by=service_actor("test"), at=AT)
+    run_with(monkeypatch, job, found(settings, tmp_path))
+    assert TaskSet.objects.get().sha256 == job.result["task_set_sha256"]
+    with CaptureQueriesContext(connection) as seen:
+        inspection.inspected_bindings(job)
+    assert seen.captured_queries and not [
+        item["sql"] for item in seen.captured_queries if not item["sql"].startswith("SELECT")
+    ]
+
+
+def test_tasks_that_cannot_be_stored_fail_the_inspection(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Any
+) -> None:
+    """Named by the job, and nothing of them is kept."""
+    plan = draft()
+    job = inspection.request_inspection(plan, by=service_actor("test"), at=AT)
+    answer = found(settings, tmp_path)
+    run_with(monkeypatch, job, {**answer, "task_set_sha256": blob_store().put(b'[{"key":"x"}]')})
+    assert (job.state, job.result) == ("failed", None) and "tasks[0]: got fields ['key']" in job.error
+    assert not TaskSet.objects.exists()
+
+
+def test_an_answer_whose_task_set_is_not_stored_asks_for_another_look(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Any
+) -> None:
+    job = inspection.request_inspection(draft(), by=service_actor("test"), at=AT)
+    Job.objects.filter(pk=job.pk).update(state="succeeded", result=found(settings, tmp_path))
+    job.refresh_from_db()
+    with pytest.raises(DomainError, match=r"task set: got none stored .* look again"):
+        inspection.inspected_bindings(job)
 
 
 def test_a_later_revision_needs_another_inspection(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db import transaction
 
-from runs.actions.inspection import bindings_of
+from runs.actions.inspection import bindings_of, store_answer
 from runs.actions.plans import parse_plan_text
 from runs.actions.tasks import store_task_set, task_identity
 from runs.errors import DomainError
@@ -85,6 +86,8 @@ def test_bindings_find_tasks_that_an_earlier_set_brought(settings: object, tmp_p
         environment_code_sha256="e", reward_code_sha256="w", harness_code_sha256="h", task_set_sha256=store.put(data),
         warm_start={"recipe_sha256": "c"},
     )  # fmt: skip
+    with transaction.atomic():
+        store_answer(found)
     bound = bindings_of(found, complete_plan(load_study("fatal-mask-pair", "tiny")[1]))
     splits = bound["task_set"]["splits"]
     assert [len(splits[name]) for name in ("train", "test")] == [2, 3]
