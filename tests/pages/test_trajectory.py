@@ -86,12 +86,18 @@ def test_divergence_from_siblings(client: Client, fatal: Trajectory) -> None:
 
 
 def test_unreadable_captures_are_contained(client: Client, fatal: Trajectory) -> None:
-    """A missing blob is named in the answer; the page itself stays."""
-    blob_store().delete(fatal.group.capture_blob_sha256)
-    data = client.get(f"/trajectories/{fatal.uid}/tokens.json")
-    assert data.status_code == 200
-    assert "expected it in the store" in data.json()["unavailable"]
-    assert client.get(f"/trajectories/{fatal.uid}/").status_code == 200
+    """A missing blob is named in the answer; the page itself stays. The world's other tests get the blob back."""
+    store, sha256 = blob_store(), fatal.group.capture_blob_sha256
+    kept = store.get(sha256)
+    store.delete(sha256)
+    try:
+        data = client.get(f"/trajectories/{fatal.uid}/tokens.json")
+        assert data.status_code == 200
+        assert "expected it in the store" in data.json()["unavailable"]
+        assert client.get(f"/trajectories/{fatal.uid}/").status_code == 200
+    finally:
+        assert store.put(kept) == sha256
+    assert "unavailable" not in client.get(f"/trajectories/{fatal.uid}/tokens.json").json()
 
 
 def test_an_evaluation_says_that_it_trains_nothing(client: Client, world: World, db: None) -> None:
