@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.sessions.models import Session
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from runs.access import ROLES
 from runs.models import ApiToken, AuditEntry, Membership, Study, User
@@ -19,7 +20,7 @@ ROLE_WORDS: dict[str, Any] = {
     Membership.VIEWER: _("viewer"),
     Membership.RESEARCHER: _("researcher"),
     Membership.REVIEWER: _("reviewer"),
-    Membership.WORKER: _("worker"),
+    Membership.WORKER: pgettext_lazy("role in a study", "worker"),
     Membership.ADMIN: _("admin"),
 }
 ROLE_MEANINGS: dict[str, Any] = {
