@@ -78,43 +78,44 @@ def empty() -> Points:
     return Points(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint8))
 
 
-def ordered(rows: NDArray[Any]) -> NDArray[Any]:
-    """Landing-like rows of one series in order of (step, time, value, flag), each different row once.
+def merge(parts: Sequence[Points]) -> Points:
+    """Parts of one series as one, in order of (step, time, value, flag), each different point once.
 
     A point that is sent twice is one point; two values at one step and time are two.
     """
-    if len(rows) < 2:
-        return rows
-    if np.any(np.diff(rows["step"]) < 0) or not _strictly_later(rows):
-        rows = rows[np.lexsort((rows["flag"], rows["value"], rows["time_ms"], rows["step"]))]
-        same = np.ones(len(rows) - 1, bool)
-        for name, _ in COLUMNS:
-            same &= rows[name][1:] == rows[name][:-1]
-        rows = rows[np.concatenate(([True], ~same))]
-    return rows
+    if len(parts) == 1:
+        columns = [getattr(parts[0], name) for name, _ in COLUMNS]
+    else:
+        columns = [np.concatenate([getattr(part, name) for part in parts]) for name, _ in COLUMNS]
+    step, time, value, flag = columns if columns and len(parts) else [getattr(empty(), name) for name, _ in COLUMNS]
+    if len(step) > 1 and not _strictly_later(step, time):
+        order = np.lexsort((flag, value, time, step))
+        step, time, value, flag = step[order], time[order], value[order], flag[order]
+        fresh = (np.diff(step) != 0) | (np.diff(time) != 0) | (value[1:] != value[:-1]) | (flag[1:] != flag[:-1])
+        keep = np.concatenate(([True], fresh))
+        step, time, value, flag = step[keep], time[keep], value[keep], flag[keep]
+    return Points(step=step, time_ms=time, value=value, flag=flag)
 
 
-def _strictly_later(rows: NDArray[Any]) -> bool:
-    """Whether (step, time) grows at every row: the order of an undisturbed log, where nothing is to be done."""
-    step, time = np.diff(rows["step"]), np.diff(rows["time_ms"])
-    return bool(np.all((step > 0) | ((step == 0) & (time > 0))))
+def _strictly_later(step: NDArray[np.int64], time: NDArray[np.int64]) -> bool:
+    """Whether (step, time) grows at every point: the order of an undisturbed log, where nothing is to be done."""
+    if bool(np.all(step[1:] > step[:-1])):
+        return True
+    return bool(np.all((step[1:] > step[:-1]) | ((step[1:] == step[:-1]) & (time[1:] > time[:-1]))))
+
+
+def part(points: Points, start: int, stop: int) -> Points:
+    """Points of the positions from ``start`` to before ``stop``."""
+    return Points(*(getattr(points, name)[start:stop] for name, _ in COLUMNS))
 
 
 def points_of(rows: NDArray[Any]) -> Points:
-    """Ordered rows as arrays."""
+    """Landing rows of one series as arrays, in the order in which they stand."""
     return _points({name: np.ascontiguousarray(rows[name]) for name, _ in COLUMNS})
 
 
 def _points(columns: dict[str, NDArray[Any]]) -> Points:
     return Points(step=columns["step"], time_ms=columns["time_ms"], value=columns["value"], flag=columns["flag"])
-
-
-def rows_of(points: Points) -> NDArray[Any]:
-    """Arrays as landing-like rows (series 0)."""
-    rows = np.zeros(len(points), LANDING)
-    for name, _ in COLUMNS:
-        rows[name] = getattr(points, name)
-    return rows
 
 
 def _header(series_uid: str, n: int) -> dict[str, Any]:
@@ -149,10 +150,10 @@ def write_chunk(series_uid: str, points: Points) -> tuple[bytes, str]:
 
 def read_chunk(payload: bytes | memoryview) -> tuple[str, Points]:
     """Series uid and points. Raises ``RecordError`` for bytes that are no chunk."""
-    data = bytes(payload)
+    data = memoryview(payload)
     try:
         (size,) = struct.unpack_from("<I", data)
-        header = parse_canonical(data[4 : 4 + size])
+        header = parse_canonical(bytes(data[4 : 4 + size]))
         if header["schema"] != SCHEMA or header["columns"] != [list(item) for item in COLUMNS]:
             raise ValueError(f"schema: got {header['schema']!r}, expected {SCHEMA} and its columns")
         n, offset, columns = int(header["points"]), 4 + size, {}

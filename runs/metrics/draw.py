@@ -50,13 +50,13 @@ def draw(
     stop: float | None = None,
     limit: int = SHOWN,
 ) -> Drawn:
-    """Choose at most ``limit`` finite points (a multiple of 4, at least 8) of a window of the axis ``x``.
+    """Choose at most ``limit`` finite points (a multiple of 4, at least 12) of a window of the axis ``x``.
 
     The same arguments give the same points. First, last, lowest and highest finite point of the window
     are always among them.
     """
-    if limit < 8 or limit % 4:
-        raise ValueError(f"limit: got {limit}, expected a multiple of 4 from 8")
+    if limit < 12 or limit % 4:
+        raise ValueError(f"limit: got {limit}, expected a multiple of 4 from 12")
     order = np.arange(len(x)) if len(x) < 2 or bool(np.all(np.diff(x) >= 0)) else np.argsort(x, kind="stable")
     sorted_x = x[order]
     low = 0 if start is None else int(np.searchsorted(sorted_x, start, "left"))

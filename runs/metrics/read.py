@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from runs.metrics import codec
 from runs.metrics.codec import Points
-from runs.metrics.store import LOGGED, by_series, landing_rows
+from runs.metrics.names import LOGGED
+from runs.metrics.sealing import by_series, landing_rows
 from runs.models import MetricBatch, MetricChunk, MetricLanding, MetricPoint, MetricSeries, Run
 from workbench.contracts.canonical import digest
 
@@ -65,13 +66,19 @@ def series_of(
     return [SeriesInfo(pk, str(uid), *rest) for pk, uid, *rest in found]
 
 
-def load(run: Run, series: Sequence[SeriesInfo]) -> dict[int, Points]:
-    """All points of each series, by its row number; a handful of queries however many series there are."""
+def load(
+    run: Run, series: Sequence[SeriesInfo], *, start: int | None = None, stop: int | None = None
+) -> dict[int, Points]:
+    """Points of each series by its row number; a handful of queries however many series there are.
+
+    ``start`` and ``stop`` narrow logged series to steps within both, reading only the chunks that
+    reach in; native series are returned whole.
+    """
     native = [item.pk for item in series if not item.is_logged]
     logged = [item.pk for item in series if item.is_logged]
     found = {item.pk: codec.empty() for item in series}
     found.update(_native(native))
-    found.update(_logged(run, logged))
+    found.update(_logged(run, logged, start, stop))
     return found
 
 
@@ -116,23 +123,31 @@ def _parts(keys: Sequence[int], size: int = 500) -> Iterable[Sequence[int]]:
     return (keys[start : start + size] for start in range(0, len(keys), size))
 
 
-def _logged(run: Run, keys: Sequence[int]) -> dict[int, Points]:
+def _logged(run: Run, keys: Sequence[int], start: int | None, stop: int | None) -> dict[int, Points]:
     if not keys:
         return {}
-    chunks: dict[int, list[NDArray[Any]]] = {}
-    for part in _parts(keys):
-        rows = MetricChunk.objects.filter(series__in=part).order_by("series", "ordinal")
+    parts: dict[int, list[Points]] = {}
+    for some in _parts(keys):
+        rows = MetricChunk.objects.filter(series__in=some).order_by("series", "ordinal")
+        if start is not None:
+            rows = rows.filter(last_step__gte=start)
+        if stop is not None:
+            rows = rows.filter(first_step__lte=stop)
         for key, payload in rows.values_list("series_id", "payload").iterator(chunk_size=200):
-            chunks.setdefault(key, []).append(codec.rows_of(codec.read_chunk(payload)[1]))
+            parts.setdefault(key, []).append(codec.read_chunk(payload)[1])
     wanted = set(keys)
     payloads = MetricLanding.objects.filter(run=run).order_by("id").values_list("payload", flat=True)
-    for key, rows_landed in by_series(landing_rows(payloads)).items():
+    for key, landed in by_series(landing_rows(payloads)).items():
         if key in wanted:
-            chunks.setdefault(key, []).append(rows_landed)
-    return {
-        key: codec.points_of(codec.ordered(np.concatenate(parts) if len(parts) > 1 else parts[0]))
-        for key, parts in chunks.items()
-    }
+            parts.setdefault(key, []).append(codec.points_of(landed))
+    return {key: _within(codec.merge(some), start, stop) for key, some in parts.items()}
+
+
+def _within(points: Points, start: int | None, stop: int | None) -> Points:
+    """Points whose step lies within both bounds."""
+    low = 0 if start is None else int(np.searchsorted(points.step, start, "left"))
+    high = len(points) if stop is None else int(np.searchsorted(points.step, stop, "right"))
+    return points if (low, high) == (0, len(points)) else codec.part(points, low, high)
 
 
 def data_sha256(run: Run, series: Sequence[SeriesInfo]) -> str:

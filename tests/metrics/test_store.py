@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runs.actions.actors import service_actor
-from runs.metrics import codec, store
+from runs.metrics import codec, sealing, store
 from runs.metrics.read import load, series_of
 from runs.metrics.store import LoggedPoint, log_points, seal
 from runs.models import MetricBatch, MetricChunk, MetricLanding, MetricLatest, Run, TrackedRun
@@ -108,9 +108,9 @@ def test_a_native_run_takes_no_logged_points(run: Run) -> None:
 
 
 def test_a_full_run_is_sealed_by_itself(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "SEAL_LEAST", 10)
-    monkeypatch.setattr(store, "SEAL_POINTS", 2)
-    monkeypatch.setattr(store, "CHUNK_POINTS", 4)
+    monkeypatch.setattr(sealing, "SEAL_LEAST", 10)
+    monkeypatch.setattr(sealing, "SEAL_POINTS", 2)
+    monkeypatch.setattr(sealing, "CHUNK_POINTS", 4)
     write(run, [LoggedPoint("x", float(step), step, step) for step in range(11)])
     assert MetricLanding.objects.count() == 0 and TrackedRun.objects.get(run=run).landed == 0
     assert [row.points for row in MetricChunk.objects.order_by("ordinal")] == [4, 4, 3]
