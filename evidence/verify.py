@@ -7,7 +7,7 @@
  (5) blobs: present and hashed again, or tombstoned
  (6) captures: hash and lengths against turns; traces and old log-probabilities against updates
  (7) numbers: rewards, statistics, advantages, eligibility, facts, credits computed again
- (8) metric points: equal to their records, and to what the group or update behind them gives
+ (8) metric points: equal to their records, and to what the group, update or probe behind them gives
  (9) closures: manifests and counts built again
 (10) replay: what only the environment can compute again, where a callback is given
 
@@ -29,6 +29,7 @@ from evidence.checks.heads import check_heads
 from evidence.checks.metrics import check_metrics
 from evidence.checks.numbers import check_numbers
 from evidence.checks.plans import check_plans
+from evidence.checks.probes import check_probes
 from evidence.checks.replay import Recompute, check_replay
 from evidence.checks.rows import check_rows
 from evidence.checks.updates import check_updates
@@ -95,6 +96,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
             check_numbers(log)
         case 8:  # (8)
             check_metrics(log)
+            check_probes(log)
         case 9:  # (9)
             check_closures(log)
         case 10 if recompute is not None:  # (10)

@@ -10,6 +10,7 @@ from runs.actions.plans import plan_body
 from runs.models import Checkpoint, Document, Execution, Group, Job, Run, RunHead, Turn
 from workbench.contracts import layout
 from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
+from workbench.contracts.probe import CONDITION, PROBE, ProbeSpec
 from workbench.contracts.records import CaptureRef
 
 BINDINGS = "bindings"
@@ -44,6 +45,34 @@ def collect_spec(job: Job) -> tuple[CollectSpec, Checkpoint]:
         groups=_groups(job, body, sha),
     )
     return spec, checkpoint
+
+
+def probe_spec(job: Job) -> tuple[ProbeSpec, Checkpoint]:
+    """Specification of a ``probe_shard`` job and the checkpoint that it probes. One probe is one job."""
+    execution = _execution(job)
+    body, sha = plan_body(execution.plan_version), execution.plan_version.sha256
+    plan, settings = body["plan"], body["plan"]["probe"]
+    checkpoint = Checkpoint.objects.get(uid=job.spec["checkpoint"])
+    owner = str(job.run.uid if job.run is not None else execution.uid)
+    uid = layout.probe_uid(owner, job.spec["batch"])
+    rollout = plan["rollout"]
+    collect = CollectSpec(
+        run_uid=owner,
+        plan_sha256=sha,
+        purpose=PROBE,
+        condition=CONDITION,
+        split=settings["split"],
+        policy=policy_ref(body, checkpoint),
+        environment=environment_ref(body),
+        reward=reward_ref(body),
+        sampling={**rollout["sampling"], "temperature": settings["temperature"]},
+        max_decisions=settings["max_decisions"] or rollout["max_decisions"],
+        advantage=None,
+        runtime=bound_runtimes(execution)[-1],
+        groups=layout.probe_groups(body, sha, uid),
+    )
+    rows = plan["runtime"]["shard_rows"]
+    return ProbeSpec(uid, job.spec["batch"], settings["decisions"], rows, settings, collect), checkpoint
 
 
 def _execution(job: Job) -> Execution:

@@ -23,10 +23,12 @@ from runs.actions.execution import fail_run, interrupt_execution
 from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
+from runs.actions.record_probe import PROBE_JOB
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
 from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
+from workbench.contracts.probe import ProbeResult
 from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
 from workbench.settings import child_environment
@@ -132,6 +134,12 @@ def _update(job: Job) -> None:
     recorder.commit_update(job, result)
 
 
+def _probe(job: Job) -> None:
+    spec, checkpoint = handoff.probe_spec(job)
+    result = from_wire(ProbeResult, _call(job, "probe", spec))
+    recorder.commit_probe(job, checkpoint, result)
+
+
 def _close(job: Job) -> None:
     recorder.commit_close(job)
 
@@ -159,6 +167,7 @@ _HANDLERS: dict[str, Callable[[Job], None]] = {
     "collect_shard": _collect,
     "evaluate_shard": _collect,
     "apply_update": _update,
+    PROBE_JOB: _probe,
     "close_execution": _close,
     KIND: _inspect,
 }
@@ -209,6 +218,9 @@ def _give_up(job: Job, reason: str) -> None:
 def _fail(job: Job, state: str, reason: str) -> None:
     at, actor = timezone.now(), service_actor("worker")
     try:
+        if job.kind == PROBE_JOB:  # no result of the experiment rests on it
+            recorder.commit_probe_unavailable(job, state, reason)
+            return
         with transaction.atomic():
             if job.execution is None:
                 jobs.finish(job, state, at=at, error=reason)

@@ -26,6 +26,14 @@ from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.record_group import record_group
 from runs.actions.record_metrics import write_points
+from runs.actions.record_probe import (
+    NOT_AVAILABLE,
+    RECORDED,
+    probe_axes,
+    probe_seconds,
+    record_probe,
+    trial_counts,
+)
 from runs.actions.record_update import parse_update, record_update
 from runs.actions.retention import retain
 from runs.models import Actor, Checkpoint, Execution, Group, Job, Run, RunHead, Task
@@ -33,6 +41,7 @@ from runs.storage import blob_store
 from workbench.capturefile import write_group_file
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, GroupSpec, SlotSpec, UpdateResult
+from workbench.contracts.probe import ProbeResult
 from workbench.contracts.records import INFRASTRUCTURE_INVALID, GroupRecord, Identities, MetricRecord, TrajectoryRecord
 from workbench.contracts.wire import record_bytes
 from workbench.faults import reach
@@ -160,6 +169,48 @@ def commit_update(job: Job, result: UpdateResult) -> None:
         _receipt(job, "update.applied" if record.skipped is None else "update.skipped", body, actor, at, result.timing)
         if record.skipped == "non_finite":
             fail_run(run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at)
+        advance(execution, actor=actor, at=at)
+
+
+def commit_probe(job: Job, checkpoint: Checkpoint, result: ProbeResult) -> None:
+    """Store a probe: its document, its values and what it cost."""
+    at, actor = timezone.now(), service_actor("worker")
+    with transaction.atomic():
+        execution = lock_execution(job.execution)
+        jobs.finish(job, "succeeded", at=at)
+        record = record_probe(execution=execution, run=job.run, checkpoint=checkpoint, result=result)
+        axes = probe_axes(job.run, record.batch)
+        segment = "" if job.run is not None else str(execution.uid)
+        for source, metrics in ((job.key, result.metrics), (f"{job.key}:cost", probe_seconds(record, result.timing))):
+            write_points(
+                job.run,
+                [dataclasses.replace(item, **axes) for item in metrics],
+                segment=segment,
+                at=at,
+                wall_seconds=_wall_seconds(job.run, at),
+                source=source,
+            )
+        body = {
+            "probe": record.uid,
+            "record_sha256": result.record_sha256,
+            "batch": record.batch,
+            "checkpoint": checkpoint.sha256,
+            **trial_counts(record),
+            "cost": dataclasses.asdict(record.cost),
+            "unavailable": [[item.part, item.reason] for item in record.unavailable],
+        }
+        _receipt(job, RECORDED, body, actor, at, result.timing)
+        advance(execution, actor=actor, at=at)
+
+
+def commit_probe_unavailable(job: Job, state: str, reason: str) -> None:
+    """A probe that could not be made: the cadence point stays without values and says why; the run goes on."""
+    at, actor = timezone.now(), service_actor("worker")
+    with transaction.atomic():
+        execution = lock_execution(job.execution)
+        jobs.finish(job, state, at=at, error=reason)
+        body = {"batch": job.spec["batch"], "checkpoint": job.spec["checkpoint"], "state": state, "reason": reason}
+        _receipt(job, NOT_AVAILABLE, body, actor, at, None)
         advance(execution, actor=actor, at=at)
 
 

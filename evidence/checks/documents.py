@@ -45,6 +45,8 @@ def recorded(kind: str, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]
             yield "group", uid, record_sha256
     elif kind in ("update.applied", "update.skipped"):
         yield "update", body["update"], body["record_sha256"]
+    elif kind == "probe.recorded":
+        yield "probe", body["probe"], body["record_sha256"]
     elif kind == "execution.closed":
         yield "closure", value["subject"], body["manifest_sha256"]
     elif kind == "plan.frozen":

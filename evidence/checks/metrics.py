@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from django.db.models import Count
 
 from evidence.checks.numbers import close
+from evidence.checks.probes import key_of, probe_values
 from evidence.checks.rebuilt import expected_values
 from evidence.checks.rows import match
 from evidence.report import StepLog
 from runs import projection
 from runs.actions.record_group import GROUP, parse_group
 from runs.actions.record_metrics import METRICS, metrics_uid, parse_metrics
+from runs.actions.record_probe import parse_probe
 from runs.actions.record_update import UPDATE, parse_update
 from runs.models import Document, MetricPoint, MetricSeries
 from workbench.contracts.canonical import parse_canonical
+from workbench.contracts.probe import PROBE, ProbeRecord
 from workbench.contracts.records import GroupRecord, MetricRecord, UpdateRecord
 
 CHUNK = 50
+Subject = GroupRecord | UpdateRecord | ProbeRecord
 
 
 def check_metrics(log: StepLog) -> None:
@@ -56,14 +61,15 @@ def _document(log: StepLog, document: Document) -> None:
             log.problem("runs_metricseries", row.uid, "run", expected=run_uid, got=got)
 
 
-def _subjects(records: list[MetricRecord]) -> dict[str, GroupRecord | UpdateRecord]:
+def _subjects(records: list[MetricRecord]) -> dict[str, Subject]:
     """Parsed documents that the records speak of."""
     uids = {item.subject_uid for item in records if item.subject_uid is not None}
-    found: dict[str, GroupRecord | UpdateRecord] = {}
-    for document in Document.objects.filter(subject_uid__in=uids, kind__in=(GROUP, UPDATE)).iterator(chunk_size=CHUNK):
-        parse = parse_group if document.kind == GROUP else parse_update
-        found[str(document.subject_uid)] = parse(bytes(document.bytes))
-    return found
+    parsers: dict[str, Callable[[bytes], Subject]] = {GROUP: parse_group, UPDATE: parse_update, PROBE: parse_probe}
+    documents = Document.objects.filter(subject_uid__in=uids, kind__in=parsers)
+    return {
+        str(document.subject_uid): parsers[document.kind](bytes(document.bytes))
+        for document in documents.iterator(chunk_size=CHUNK)
+    }
 
 
 def _equal(first: float | None, second: float | None) -> bool:
@@ -74,9 +80,15 @@ def _equal(first: float | None, second: float | None) -> bool:
 
 def _values(log: StepLog, document: Document, records: list[MetricRecord]) -> None:
     subjects = _subjects(records)
+    probed = {uid: probe_values(item) for uid, item in subjects.items() if isinstance(item, ProbeRecord)}
     for position, item in enumerate(records):
         subject = subjects.get(item.subject_uid or "")
-        expected = None if subject is None else expected_values(item, subject)
+        expected: list[tuple[float | None, int]] | None
+        if isinstance(subject, ProbeRecord):
+            known = probed[str(item.subject_uid)].get(key_of(item))
+            expected = [] if known is None else [known]
+        else:
+            expected = None if subject is None else expected_values(item, subject)
         if expected is None:
             continue
         log.count()

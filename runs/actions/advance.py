@@ -16,6 +16,7 @@ from django.db.models import Count, Q
 from runs.actions.jobs import cancel_jobs, ensure_job
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
+from runs.actions.record_probe import PROBE_JOB, probe_key
 from runs.actions.transitions import move_execution, move_run
 from runs.models import (
     Actor,
@@ -156,7 +157,8 @@ def _train(scene: _Scene) -> None:
         if head.state == "running":
             _advance_run(scene, head)
     parent_done = _evaluate(scene, parent, None)
-    if parent_done and all(is_terminal("run", head.state) for head in heads):
+    _probe(scene, None, parent, 0)
+    if parent_done and not _probes_open(scene) and all(is_terminal("run", head.state) for head in heads):
         _set_phase(scene, "close")
 
 
@@ -196,11 +198,16 @@ def _advance_run(scene: _Scene, head: RunHead) -> None:
             RunHead.objects.filter(pk=head.pk).update(phase="evaluate", updated_at=scene.at)
             head.phase = "evaluate"
         else:
+            if head.batch in layout.probe_batches(scene.body, config):
+                _probe(scene, run, policy_of(head), head.batch)
             collect = f"{run.uid}:collect:{head.batch}"
             spec = {"purpose": "train", "batch": head.batch}
             if scene.ensure(collect, "collect_shard", "rollout", run, spec) in ("succeeded", "failed", "errored"):
                 scene.ensure(f"{run.uid}:update:{head.batch}", "apply_update", "update", run, {"batch": head.batch})
-    if head.phase == "evaluate" and _evaluate(scene, policy_of(head), run):
+    if head.phase == "evaluate":
+        _probe(scene, run, policy_of(head), head.batch)
+        if not _evaluate(scene, policy_of(head), run) or _probes_open(scene, run):
+            return
         move_run(run, "completed", reason="budget spent", actor=scene.actor, at=scene.at, phase="done")
         head.state = "completed"
 
@@ -252,6 +259,24 @@ def _evaluate(scene: _Scene, checkpoint: Checkpoint, run: Run | None) -> bool:
     return all(state in ("succeeded", "failed", "errored") for state in states)
 
 
+def _probe(scene: _Scene, run: Run | None, checkpoint: Checkpoint, batch: int) -> None:
+    """The reasoning probe after ``batch`` batches, where the plan probes. Training does not wait for it."""
+    if scene.body["plan"]["probe"] is not None:
+        owner = scene.execution if run is None else run
+        spec = {"batch": batch, "checkpoint": str(checkpoint.uid)}
+        scene.ensure(probe_key(str(owner.uid), batch), PROBE_JOB, "rollout", run, spec)
+
+
+def _probes_open(scene: _Scene, run: Run | None = None) -> bool:
+    """Whether a probe of the run (or of any run and the parent) has not ended."""
+    prefix = "" if run is None else str(run.uid)
+    return any(
+        state in ("queued", "leased")
+        for key, state in scene.jobs.items()
+        if key.startswith(prefix) and ":probe:" in key
+    )
+
+
 def _close(scene: _Scene) -> None:
     key = f"{scene.execution.uid}:close"
     broken = sum(name.startswith(key) and state in ("failed", "errored") for name, state in scene.jobs.items())
@@ -268,12 +293,13 @@ def progress_of(execution: Execution) -> dict[str, Any]:
     done = jobs.exclude(state__in=("queued", "leased")).count()
     shards = sum(layout.evaluation_shard_count(body, split) for _, split in layout.evaluation_grid(body))
     expected = len(layout.preflight_shards(body, execution.plan_version.sha256, str(execution.uid))) + shards + 1
+    expected += body["plan"]["probe"] is not None
     for head in RunHead.objects.filter(run__execution=execution).select_related("run__arm"):
         if is_terminal("run", head.state):
             expected += jobs.filter(run=head.run).count()
         else:
-            budget = layout.arm_of(body, head.run.arm.key)["config"]["budget"]
-            expected += 2 * budget["batches"] + shards
+            config = layout.arm_of(body, head.run.arm.key)["config"]
+            expected += 2 * config["budget"]["batches"] + shards + len(layout.probe_batches(body, config))
     now = [
         {"key": job.key, "kind": job.kind, "run": job.run.name if job.run else None, "progress": job.progress}
         for job in jobs.filter(state="leased").select_related("run").order_by("pk")

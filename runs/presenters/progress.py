@@ -50,6 +50,7 @@ def describe_job(job: Job | None) -> str:
         "collect_shard": _("collecting rollouts"),
         "apply_update": _("updating the policy"),
         "evaluate_shard": _("evaluating"),
+        "probe_shard": _("probing the reasoning"),
         "close_execution": _("closing the execution"),
     }.get(job.kind, job.kind)
     parts = [str(word)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .jobs import CollectSpec
+from .jobs import CollectSpec, PolicyRef
 from .records import Identities, MetricRecord
 
 PROBE = "probe"  # purpose of its rollouts, phase of its metrics, kind of its document
@@ -36,6 +36,16 @@ class ProbeSpec:
     rows: int
     settings: dict[str, Any]  # the plan's probe section
     collect: CollectSpec
+
+    @property
+    def runtime(self) -> str:
+        """Runtime identity under which it is computed."""
+        return self.collect.runtime
+
+    @property
+    def policy(self) -> PolicyRef:
+        """The checkpoint's policy."""
+        return self.collect.policy
 
 
 @dataclass(frozen=True)

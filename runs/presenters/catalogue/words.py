@@ -104,7 +104,7 @@ FIELDS: dict[str, tuple[Any, Any, Any]] = {
     "smallest_detectable_difference": (
         _("smallest detectable difference"), _("What the plan states about it, as YAML; empty: nothing."), ""
     ),
-    "probe": (_("probe set"), _("Fixed tasks on which the think segment is tested (L6); without it: not measured."), ""),
+    "probe": (_("probe set"), _("Fixed tasks that test the think segment (L6); without it: not measured."), ""),
     "probe.split": (_("split"), "", ""),
     "probe.tasks": (_("tasks"), _("The first so many of the split, in its frozen order."), ""),
     "probe.repeats": (_("repeats of a task"), _("N of the majority vote."), ""),
