@@ -16,13 +16,28 @@ from pytest_django import DjangoDbBlocker
 from runs.access import SCOPES
 from runs.actions.actors import person_actor
 from runs.actions.plans import save_draft
+from runs.actions.record_metrics import write_points
 from runs.actions.studies import create_study, set_visibility
 from runs.actions.tokens import issue_token
-from runs.models import Checkpoint, Group, Job, Membership, Receipt, Run, Task, TaskSet, Trajectory, Turn, User
+from runs.models import (
+    Checkpoint,
+    Group,
+    Job,
+    Membership,
+    MetricSeries,
+    Receipt,
+    Run,
+    Task,
+    TaskSet,
+    Trajectory,
+    Turn,
+    User,
+)
 from runs.storage import blob_store
 from tests.pages.state import World
 from tests.pages.world import build
 from workbench.contracts.canonical import derive_uid
+from workbench.contracts.records import MetricRecord
 
 PASSWORD = "correct horse battery"
 ROLES = ("nobody", "stranger", "viewer", "researcher", "reviewer", "worker", "admin", "site")
@@ -58,6 +73,13 @@ def _held_checkpoint(run: Run) -> Checkpoint:
     )
 
 
+def _series(run: Run) -> str:
+    """A series of the run with one point."""
+    point = MetricRecord("l1.loss/1", "train", "train", {}, 0.5, 1, 0, 0, None, None, None)
+    write_points(run, [point], segment="", at=run.created_at, wall_seconds=None)
+    return str(MetricSeries.objects.get(run=run).uid)
+
+
 def _parts(world: World) -> dict[str, Any]:
     run = world.runs["e3-s17"]
     group = Group.objects.filter(run=run, purpose="train").order_by("pk").first()
@@ -78,6 +100,7 @@ def _parts(world: World) -> dict[str, Any]:
         "execution": world.execution.uid,
         "run": run.uid,
         "run_name": run.name,
+        "series": _series(run),
         "other_run": world.runs["e2f-s17"].uid,
         "group": group.uid,  # type: ignore[union-attr]
         "group_sha": group.record_sha256,  # type: ignore[union-attr]

@@ -101,6 +101,7 @@ PAGES = [
     Row("runs:run", "GET", "/runs/{run}/", READERS),
     Row("runs:run_live", "GET", "/runs/{run}/live/", READERS),
     Row("runs:series_json", "GET", "/runs/{run}/series/reward.json", READERS),
+    Row("runs:layer_data", "GET", "/runs/{run}/layers/data.json?series={series}", READERS),
     Row("runs:series_csv", "GET", "/runs/{run}/series/reward.csv", READERS),
     Row("runs:group", "GET", "/groups/{group}/", READERS),
     Row("runs:trajectory", "GET", "/trajectories/{trajectory}/", READERS),

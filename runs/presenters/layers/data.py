@@ -1,0 +1,83 @@
+"""Numbers of charts as plain JSON: what is drawn, how much of how much, by which sampler, resting on which bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db.models import Max
+from numpy.typing import NDArray
+
+from runs.metrics import codec
+from runs.metrics.codec import Points
+from runs.metrics.draw import SHOWN, draw
+from runs.metrics.read import SeriesInfo, axis_of, data_sha256, load
+from runs.models import MetricBatch, MetricPoint, Run
+from runs.presenters.layers.access import is_live, started_ms
+
+
+@dataclass(frozen=True)
+class Window:
+    """What part of which axis is asked for. ``start``, ``stop`` None: open."""
+
+    axis: str = "step"
+    start: float | None = None
+    stop: float | None = None
+    limit: int = SHOWN
+
+
+def _plain(values: NDArray[Any]) -> list[float | int]:
+    found: list[float | int] = values.tolist()
+    return found
+
+
+def series_data(item: SeriesInfo, points: Points, window: Window, begin_ms: int) -> dict[str, Any]:
+    """One line as drawn. ``x`` None: these points do not have the axis; nothing is drawn then, and it says so."""
+    x = axis_of(points, window.axis, begin_ms)
+    base = {"uid": item.uid, "n_stored": len(points)}
+    if x is None or (x.dtype.kind == "f" and bool(np.isnan(x).any())):
+        return {**base, "x": None, "y": [], "n_shown": 0, "sampler": "none", "nonfinite": [], "absent": []}
+    drawn = draw(points, x, start=window.start, stop=window.stop, limit=window.limit)
+    kept, marks = drawn.finite, drawn.marks
+    odd = [(x[place].item(), int(points.flag[place])) for place in marks]
+    found = {
+        **base,
+        "n_stored": drawn.stored,
+        "n_shown": drawn.shown,
+        "sampler": drawn.sampler,
+        "window": list(drawn.window),
+        "x": _plain(x[kept]),
+        "y": _plain(points.value[kept]),
+        "nonfinite": [[place, codec.NONFINITE[flag]] for place, flag in odd if flag != codec.ABSENT],
+        "absent": [place for place, flag in odd if flag == codec.ABSENT],
+    }
+    if window.axis != "step":
+        found["step"] = _plain(points.step[kept])
+    if points.count is not None:
+        found["count"] = [None if value < 0 else value for value in _plain(points.count[kept])]
+    if points.subject is not None:
+        found["subject"] = [points.subject[place] for place in kept]
+    return found
+
+
+def cursor_of(run: Run) -> str:
+    """What has been stored so far, as an opaque text: give it back to get only what is new."""
+    if run.origin == Run.NATIVE:
+        return f"n{MetricPoint.objects.filter(series__run=run).aggregate(last=Max('pk'))['last'] or 0}"
+    return f"b{MetricBatch.objects.filter(run=run).aggregate(last=Max('pk'))['last'] or 0}"
+
+
+def layer_data(run: Run, series: Sequence[SeriesInfo], window: Window) -> dict[str, Any]:
+    """Lines of several charts in one answer, with the cursor read first: what comes later is never lost."""
+    cursor = cursor_of(run)
+    points = load(run, series)
+    begin = started_ms(run)
+    return {
+        "axis": window.axis,
+        "cursor": cursor,
+        "live": is_live(run),
+        "sha256": data_sha256(run, series),
+        "series": [series_data(item, points[item.pk], window, begin) for item in series],
+    }
