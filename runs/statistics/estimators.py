@@ -12,6 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.contracts.canonical import encode_float
+from workbench.contracts.estimators import task_pass_at_k, task_pass_hat_k
+
+__all__ = [
+    "NO_EXPOSURE",
+    "Rate",
+    "count_rate",
+    "mean_rate",
+    "pass_at_k",
+    "pass_hat_k",
+    "task_pass_at_k",
+    "task_pass_hat_k",
+]
 
 NO_EXPOSURE = "no exposure"
 
@@ -71,29 +83,6 @@ def mean_rate(values: Iterable[float | None]) -> Rate:
 
 def _left_out(count: int) -> str | None:
     return f"{count} not measured, left out of the denominator" if count else None
-
-
-def _check_counts(n: int, c: int, k: int) -> None:
-    if k < 1 or n < k:
-        raise ValueError(f"k: got {k}, expected 1 <= k <= n with n = {n}")
-    if not 0 <= c <= n:
-        raise ValueError(f"c: got {c}, expected 0 <= c <= n with n = {n}")
-
-
-def task_pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass@k of one task: 1 - C(n-c, k) / C(n, k), with ``c`` successes in ``n`` repeats.
-
-    With n = k this is max over the repeats. Raises ``ValueError`` for n < k.
-    """
-    _check_counts(n, c, k)
-    total = math.comb(n, k)
-    return (total - math.comb(n - c, k)) / total
-
-
-def task_pass_hat_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass^k of one task: C(c, k) / C(n, k). With n = k this is min over the repeats."""
-    _check_counts(n, c, k)
-    return math.comb(c, k) / math.comb(n, k)
 
 
 def _over_tasks(per_task: Sequence[Sequence[bool]], k: int, hat: bool) -> Rate:

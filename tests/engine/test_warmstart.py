@@ -136,6 +136,7 @@ def test_quick_build_loads_and_says_what_it_is(quick: BaseModel) -> None:
     assert CompactFormatter(tokenizer).identity() == quick.report["formatter"]
     assert model.config.vocab_size == len(tokenizer) == quick.report["vocabulary"]
     assert sum(quick.report["coverage"].values()) > 0
+    assert quick.report["state_coverage"]["read 0/1 after 0"] > 0
 
 
 def test_two_builds_are_equal_byte_by_byte(quick: BaseModel, tmp_path: Path) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
+import random
 import re
 from collections import Counter
 
 from tests.environments.episodes import ENVIRONMENT
+from worker.environments.base import ToolAction
+from worker.environments.evidence_search.demonstrate import Script
 from worker.environments.evidence_search.environment import TOOL_SPECS, EvidenceSearch
 from worker.environments.evidence_search.lexicon import HELD_OUT_PAIRS
 
@@ -30,7 +34,7 @@ def test_worlds_are_fresh() -> None:
 
 
 def test_every_behaviour_occurs() -> None:
-    """Coverage names the states visited; each of these occurs in at least 1 % of 1,500 episodes."""
+    """Coverage names behaviours; each of these occurs in at least 1 % of 1,500 episodes."""
     coverage = Counter(name for item in MANY for name in set(item.coverage))
     wanted = {
         "search_ok", "open_ok", "recovered", "retry", "switch", "stop_after_failure", "timeouts_1", "timeouts_2",
@@ -61,3 +65,23 @@ def test_episodes_fit_their_budget() -> None:
 def test_tools_are_described() -> None:
     assert [tool.name for tool in TOOL_SPECS] == ["search", "open"]
     assert all(tool.parameters["additionalProperties"] is False for tool in TOOL_SPECS)
+
+
+def test_states_are_those_of_a_real_session() -> None:
+    """Scripts on the environment's own world, each executed call replayed: the labels before every decision agree."""
+    known = 0
+    for number, task in enumerate(ENVIRONMENT.tasks()[:60]):
+        script = Script(ENVIRONMENT.world, task, random.Random(number), 7)
+        found = script.run()
+        session, calls = ENVIRONMENT.reset(task), 0
+        assert len(found.states) == len(found.turns)
+        for turn, label in zip(found.turns, found.states, strict=True):
+            assert label == ENVIRONMENT.state_label(session)
+            if turn.observation is None:
+                continue
+            if calls not in script.injected:
+                value = json.loads(turn.action)
+                assert session.step(ToolAction(value.pop("tool"), value)).text == turn.observation
+            calls += 1
+        known += len(set(found.states))
+    assert known > 120

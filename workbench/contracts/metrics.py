@@ -91,7 +91,7 @@ l2.entropy_trained | nats | optimizer step | vocabulary | exact entropy at each 
 l2.response_length | tokens | collection shard | rollout | policy tokens of a trajectory, over all its turns, mean | Observation tokens: they are not counted | none | 0..inf | spec "metrics"
 l2.segment_length | tokens | collection shard | rollout | tokens of one segment per turn, mean; by segment | whether the text is useful | none | 0..inf | spec "metrics"
 l2.distinct_2 | share | collection shard | rollout | distinct pairs of neighbouring ids over all pairs of a segment, mean over turns; by segment | repetition across turns | none | 0..1 | Li et al. 2016, "distinct-n"
-l2.format_compliance | share | collection shard | rollout | turns read as one legal action over turns | whether the action was sensible | higher | 0..1 | spec "metrics"
+l2.format_compliance | share | collection shard | rollout | turns read as one legal action over turns; by segment: turns with it that close their think, are read as a legal call (action) or as a legal Finish (answer) | whether the action was sensible; a broken Finish from a broken call: it counts as action | higher | 0..1 | spec "metrics"
 l2.tool_calls_mean | calls | collection shard | rollout | executed tool calls of a trajectory, mean | which calls were needed | none | 0..inf | spec "metrics"
 l2.tool_calls_variance | calls^2 | collection shard | rollout | population variance of executed tool calls | its cause: tasks and slots are mixed | none | 0..inf | spec "metrics"
 l2.share_at_budget | share | collection shard | rollout | trajectories that spent the decision budget | whether more budget would help | none | 0..1 | spec "metrics"
@@ -106,16 +106,21 @@ l2.recovery_all | share | collection shard | rollout | trajectories with a succe
 l2.fatal_rate | share | collection shard | rollout | trajectories with three consecutive failed decisions | fault of the policy: injected failures count | none | 0..1 | spec "rollout and capture"
 l2.continued_after_fatal | share | collection shard | rollout | Fatal trajectories with a later decision over Fatal ones | whether going on was right | none | 0..1 | spec "rollout and capture"
 l2.infrastructure_invalid_share | share | collection shard | rollout | trajectories without outcome because infrastructure broke | anything about the policy | lower | 0..1 | spec "rollout and capture"
+l2.observation_influence | share | collection shard | token | content tokens of a segment after an Observation whose id occurs in it and nowhere in the context before, over content tokens; by segment | use without copying, and copying without use; ids that the context held already never count | none | 0..1 | own measure, spec "metrics"
+l2.state_outside_demonstrations | share | collection shard | rollout | decisions at a state label that no warm-start demonstration visits over decisions | states that the label lumps together; how well a covered state was learnt | none | 0..1 | spec "metrics"
 l2.length_correctness_r | none | collection shard | rollout | point-biserial correlation of policy tokens with success | cause: hard tasks are longer | none | -1..1 | Tate 1954, point-biserial correlation
 l2.correct_by_length | share | collection shard | rollout | share correct within a length tercile; by tercile | cause: hard tasks are longer | none | 0..1 | spec "metrics"
 l3.reward_mean | reward | group or shard | rollout | mean reward of valid trajectories | success: components compensate one another | higher | none | spec "metrics"
 l3.reward_std | reward | collection shard | rollout | population standard deviation of rewards of valid trajectories | within-group spread: tasks are mixed | none | 0..inf | spec "metrics"
 l3.success_rate | share | collection shard | rollout | valid trajectories that satisfy the environment's success definition | partial progress | higher | 0..1 | spec "rollout and capture"
 l3.group_sigma | reward | group or shard | rollout | population standard deviation of a group's rewards | whether the spread is skill or noise | none | 0..inf | spec "objective and update"
+l3.group_sigma_quantile | reward | collection shard | prompt | quantile of the groups' sigma, linear between order statistics; by q | whether the spread is skill or noise | none | 0..inf | spec "metrics"
 l3.zero_variance_share | share | collection shard | prompt | eligible groups whose reward variance is at most 1e-12 | why: all right, all wrong and all equal are told apart beside it | none | 0..1 | spec "objective and update"
 l3.zero_all_right_share | share | collection shard | prompt | eligible groups without variance, all successful | whether harder tasks exist | none | 0..1 | spec "metrics"
 l3.zero_all_wrong_share | share | collection shard | prompt | eligible groups without variance, none successful | too hard, broken or over-strict | none | 0..1 | spec "metrics"
 l3.pass_gap | share | collection shard | prompt | mean over groups of any-success minus mean success (pass@k - pass@1, k = group size) | gains beyond k samples | none | 0..1 | spec "metrics"
+l3.pass_at_k | share | collection shard | prompt | unbiased pass@k of a group's n trajectories, mean over groups; by k | whether the policy finds it alone: k tries are judged by an oracle | higher | 0..1 | Chen et al. 2021, pass@k
+l3.pass_gap_k | share | collection shard | prompt | unbiased pass@k minus pass@1, mean over groups; by k | gains beyond the group's size | none | 0..1 | Chen et al. 2021, pass@k; spec "metrics"
 l3.groups_with_signal | share | collection shard | prompt | groups that are eligible and have variance over all groups | size of the signal | none | 0..1 | spec "metrics"
 l3.groups_with_update | share | optimizer batch | prompt | groups that were trained on over all groups of the batch | size of the step | none | 0..1 | spec "metrics"
 l3.effective_batch | trajectories | optimizer batch | rollout | (sum |A|)^2 / sum A^2 over trained trajectories | token counts: every trajectory counts once | none | 0..inf | Kish 1965, effective sample size
@@ -124,6 +129,8 @@ l3.gradient_share | share | optimizer step | prompt | gradient norms of the traj
 l4.action_edit_distance | share | group or shard | rollout | mean pairwise edit distance of action sequences, over the longer length | whether different paths are better | none | 0..1 | Levenshtein 1966
 l4.distinct_sequences | sequences | group or shard | rollout | distinct action sequences of a group | distance between them | none | 0..inf | spec "metrics"
 l4.step_group_size | trajectories | collection shard | rollout | trajectories of a group that visit a state, mean over its states | concentration from a forced start: both readings apply | none | 0..inf | spec "metrics"
+l4.state_concentration | share | group or shard | rollout | sum of squared shares of the visits to a group's states, a rollout visits a state once | concentration on a good path from a forced start: both readings apply | none | 0..1 | Herfindahl 1950, Hirschman 1945
+l4.entropy_by_decision | nats | collection shard | vocabulary | exact entropy at each sampled token, mean by index of the decision (15 and later together); by decision | change over training: see the series of one decision | none | 0..inf | Shannon 1948
 l4.state_coverage | states | collection shard | rollout | distinct state labels visited | states that the label lumps together | none | 0..inf | spec "metrics"
 l4.think_edit_distance | share | group or shard | rollout | mean pairwise edit distance of think ids of the first decision, over the longer length | meaning: paraphrases are distant | none | 0..1 | Levenshtein 1966
 l6.think_share | share | probe set | rollout | decisions with a think segment over decisions of the probe set's own rollouts | whether the segment is used | none | 0..1 | spec "metrics"

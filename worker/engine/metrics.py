@@ -7,12 +7,10 @@ recovery rate without a failure), with count 0; it is never a zero instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import combinations, pairwise
-from typing import Any
+from collections.abc import Sequence
 
-from workbench.contracts.capture import SEGMENT_NAMES, SEGMENT_THINK
-from workbench.contracts.metrics import METRIC_DEFINITIONS
+from workbench.contracts.capture import SEGMENT_THINK
+from workbench.contracts.estimators import task_pass_at_k
 from workbench.contracts.records import (
     BUDGET_EXHAUSTED,
     FINISH,
@@ -25,101 +23,36 @@ from workbench.contracts.records import (
     TrajectoryRecord,
 )
 
+from .metrics_sink import MetricSink, concentration, mean, pairwise_distance, point_biserial, quantile, variance
 from .records import Rollout
+from .text_metrics import IsContent, token_metrics
 
-Numbers = Sequence[float]
+__all__ = ["MetricSink", "collection_metrics", "mean"]
 
-
-def mean(values: Numbers) -> float | None:
-    """Arithmetic mean, None of nothing."""
-    return math.fsum(values) / len(values) if values else None
-
-
-def variance(values: Numbers) -> float | None:
-    """Population variance (divisor n), None of nothing."""
-    if not values:
-        return None
-    centre = math.fsum(values) / len(values)
-    return math.fsum((value - centre) ** 2 for value in values) / len(values)
-
-
-def edit_distance(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """Levenshtein distance of two sequences, unit costs."""
-    previous = list(range(len(second) + 1))
-    for row, left in enumerate(first, 1):
-        current = [row]
-        for column, right in enumerate(second, 1):
-            current.append(min(previous[column] + 1, current[-1] + 1, previous[column - 1] + (left != right)))
-        previous = current
-    return previous[-1]
-
-
-def pairwise_distance(sequences: Sequence[Sequence[Any]]) -> float | None:
-    """Mean over pairs of edit distance / longer length; two empty sequences have distance 0."""
-    shares = [edit_distance(a, b) / max(len(a), len(b), 1) for a, b in combinations(sequences, 2)]
-    return mean(shares)
-
-
-def distinct_pairs(ids: Sequence[int]) -> float | None:
-    """Distinct pairs of neighbours over pairs (distinct-2); None below two ids."""
-    pairs = list(pairwise(ids))
-    return len(set(pairs)) / len(pairs) if pairs else None
-
-
-def point_biserial(values: Numbers, successes: Sequence[bool]) -> float | None:
-    """Correlation of a quantity with success; None where either does not vary."""
-    spread = variance(values)
-    right = [value for value, success in zip(values, successes, strict=True) if success]
-    wrong = [value for value, success in zip(values, successes, strict=True) if not success]
-    if not right or not wrong or not spread:
-        return None
-    share = len(right) / len(values)
-    gap = math.fsum(right) / len(right) - math.fsum(wrong) / len(wrong)
-    return gap / math.sqrt(spread) * math.sqrt(share * (1 - share))
-
-
-class MetricSink:
-    """Collects records of one phase, split and policy version."""
-
-    def __init__(self, phase: str, split: str, policy_version: int, update: int | None = None):
-        self.phase, self.split, self.policy_version, self.update = phase, split, policy_version, update
-        self.records: list[MetricRecord] = []
-
-    def add(self, name: str, value: float | None, count: int | None, subject: str | None = None, **labels: str) -> None:
-        """One value of definition ``name`` (version 1). ``count`` is its denominator."""
-        identity = f"{name}/1"
-        if identity not in METRIC_DEFINITIONS:
-            raise KeyError(f"definition: got {identity}, expected one of the table")
-        record = MetricRecord(
-            identity,
-            self.phase,
-            self.split,
-            dict(labels),
-            None if value is None else float(value),
-            count,
-            self.policy_version,
-            self.update,
-            None,
-            None,
-            subject,
-        )
-        self.records.append(record)
-
-    def mean(self, name: str, values: Iterable[float], subject: str | None = None, **labels: str) -> None:
-        """Mean of ``values`` with their number as denominator."""
-        found = [float(value) for value in values]
-        self.add(name, mean(found), len(found), subject, **labels)
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def collection_metrics(
-    groups: Sequence[GroupRecord], rollouts: dict[str, Rollout], phase: str, split: str, policy_version: int
+    groups: Sequence[GroupRecord],
+    rollouts: dict[str, Rollout],
+    phase: str,
+    split: str,
+    policy_version: int,
+    *,
+    is_content: IsContent | None = None,
+    demonstrated: frozenset[str] = frozenset(),
 ) -> tuple[MetricRecord, ...]:
-    """L2 to L4 of a shard: one value for the shard, and one a group where the scope says so."""
+    """L2 to L4 of a shard: one value for the shard, and one a group where the scope says so.
+
+    ``is_content``: which ids are content, for the influence of Observations. ``demonstrated``: state labels of
+    the warm start's demonstrations. Without them these two are not measured.
+    """
     sink = MetricSink(phase, split, policy_version)
     every = [item for group in groups for item in group.trajectories]
     valid = [item for item in every if item.status == VALID]
     sink.mean("l2.infrastructure_invalid_share", (item.status != VALID for item in every))
-    _token_metrics(sink, [rollouts[item.uid] for item in valid])
+    token_metrics(sink, [rollouts[item.uid] for item in valid], is_content)
+    _demonstrated(sink, [rollouts[item.uid] for item in valid], demonstrated)
     _behaviour_metrics(sink, valid)
     _length_metrics(sink, valid)
     _signal_metrics(sink, groups, valid)
@@ -127,26 +60,10 @@ def collection_metrics(
     return tuple(sink.records)
 
 
-def _token_metrics(sink: MetricSink, rollouts: Sequence[Rollout]) -> None:
-    measures = [measure for rollout in rollouts for measure in rollout.measures]
-    sink.mean("l2.entropy_sampled", (value for item in measures for value in item.entropies), segment="all")
-    for segment, name in enumerate(SEGMENT_NAMES):
-        values = [
-            value
-            for item in measures
-            for value, kind in zip(item.entropies, item.segments, strict=True)
-            if kind == segment
-        ]
-        if not values:
-            continue
-        sink.mean("l2.entropy_sampled", values, segment=name)
-        parts = [
-            [token for token, kind in zip(item.generated_ids, item.segments, strict=True) if kind == segment]
-            for item in measures
-        ]
-        sink.mean("l2.segment_length", (len(part) for part in parts), segment=name)
-        shares = [share for part in parts if (share := distinct_pairs(part)) is not None]
-        sink.mean("l2.distinct_2", shares, segment=name)
+def _demonstrated(sink: MetricSink, rollouts: Sequence[Rollout], demonstrated: frozenset[str]) -> None:
+    labels = [measure.state_label for item in rollouts for measure in item.measures if measure.state_label]
+    if demonstrated:
+        sink.mean("l2.state_outside_demonstrations", (label not in demonstrated for label in labels))
 
 
 def _behaviour_metrics(sink: MetricSink, valid: Sequence[TrajectoryRecord]) -> None:
@@ -206,7 +123,10 @@ def _signal_metrics(sink: MetricSink, groups: Sequence[GroupRecord], valid: Sequ
         sink.mean("l3.reward_mean", totals, group.uid)
         sink.add("l3.group_sigma", sigma, len(totals), group.uid)
     sink.mean("l3.group_sigma", sigmas)
+    for part in QUANTILES if sigmas else ():
+        sink.add("l3.group_sigma_quantile", quantile(sigmas, part), len(sigmas), q=f"{part:g}")
     sink.mean("l3.pass_gap", gaps)
+    _pass_at_k(sink, [[bool(item.success) for item in group.trajectories] for group in complete])
     top = sorted(sums, reverse=True)[: max(1, len(sums) // 10)]
     sink.add("l3.reward_concentration", math.fsum(top) / math.fsum(sums) if math.fsum(sums) else None, len(sums))
     if any(group.signal is not None for group in complete):
@@ -217,12 +137,24 @@ def _signal_metrics(sink: MetricSink, groups: Sequence[GroupRecord], valid: Sequ
         sink.mean("l3.groups_with_signal", (group.signal == SIGNAL for group in groups))
 
 
+def _pass_at_k(sink: MetricSink, groups: Sequence[Sequence[bool]]) -> None:
+    """pass@k and its gap to pass@1 by the unbiased estimator, for k = 2, 4, 8 ... up to the smallest group."""
+    smallest = min((len(group) for group in groups), default=0)
+    k = 2
+    while k <= smallest:
+        values = [task_pass_at_k(len(group), sum(group), k) for group in groups]
+        ones = [sum(group) / len(group) for group in groups]
+        sink.mean("l3.pass_at_k", values, k=str(k))
+        sink.mean("l3.pass_gap_k", (value - one for value, one in zip(values, ones, strict=True)), k=str(k))
+        k *= 2
+
+
 def _actions(item: TrajectoryRecord) -> list[str]:
     return [turn.action_text for turn in item.turns]
 
 
 def _exploration_metrics(sink: MetricSink, groups: Sequence[GroupRecord], rollouts: dict[str, Rollout]) -> None:
-    distances, distinct, thinks, sizes, labels = [], [], [], [], set()
+    distances, distinct, thinks, sizes, shares, labels = [], [], [], [], [], set()
     for group in groups:
         valid = [item for item in group.trajectories if item.status == VALID]
         if len(valid) < 2:
@@ -241,11 +173,15 @@ def _exploration_metrics(sink: MetricSink, groups: Sequence[GroupRecord], rollou
             for label in {measure.state_label for measure in rollouts[item.uid].measures if measure.state_label}:
                 visits[label] = visits.get(label, 0) + 1
         sizes += [float(count) for count in visits.values()]
+        if visits:
+            shares.append(concentration(list(visits.values())))
+            sink.add("l4.state_concentration", shares[-1], sum(visits.values()), group.uid)
         labels |= set(visits)
     sink.mean("l4.action_edit_distance", distances)
     sink.mean("l4.distinct_sequences", distinct)
     sink.mean("l4.think_edit_distance", thinks)
     sink.mean("l4.step_group_size", sizes)
+    sink.mean("l4.state_concentration", shares)
     sink.add("l4.state_coverage", float(len(labels)), len(labels))
 
 

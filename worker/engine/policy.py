@@ -65,6 +65,7 @@ class Policy:
     """A policy ready to sample and to train. Producer: ``load_policy``.
 
     ``trainable``: parameters by canonical name. ``adapter_sha256``: identity of their present values.
+    ``report``: facts of the base model's warm start, or empty.
     """
 
     ref: PolicyRef
@@ -74,6 +75,7 @@ class Policy:
     tokenizer: Any
     formatter: Formatter
     resident: _Resident = field(repr=False)
+    report: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def trainable(self) -> dict[str, nn.Parameter]:
@@ -91,6 +93,10 @@ class Policy:
             weights = fastpath.merge_weights(model) if fastpath.supports(model) is None else None
             self.resident.merged = (self.adapter_sha256, weights)
         return self.resident.merged[1]
+
+    def demonstrated_states(self) -> frozenset[str]:
+        """State labels that the warm start's demonstrations visit; empty where nothing is known of them."""
+        return frozenset(self.report.get("state_coverage", {}))
 
     def context(self) -> int:
         """Most ids that the model attends to."""
@@ -321,7 +327,14 @@ def load_policy(
     adapter = str(resident.adapter_sha256)
     formatter = make_formatter(ref.formatter, resident.tokenizer, history=_history(ref.model))
     return Policy(
-        ref, files.base_model_sha256, files.tokenizer_sha256, adapter, resident.tokenizer, formatter, resident
+        ref,
+        files.base_model_sha256,
+        files.tokenizer_sha256,
+        adapter,
+        resident.tokenizer,
+        formatter,
+        resident,
+        files.report,
     )
 
 

@@ -37,6 +37,7 @@ from .policy import Policy, find_base, initial_adapter, load_policy
 from .records import SamplingConfig
 from .rollout import RolloutSettings, run_rollouts
 from .sampler import Sampler
+from .text_metrics import content_test
 
 MAX_ROWS = 32
 
@@ -113,7 +114,15 @@ def collect(spec: CollectSpec, store: Any, *, cache_dir: Path, progress: Progres
         data = record_bytes(record)
         collected.append(CollectedGroup(data.decode(), sha256_hex(data), name, len(blob), refs))
     phase = spec.purpose if spec.purpose in (PREFLIGHT, "train") else spec.condition
-    metrics = collection_metrics(records, rollouts, phase, spec.split, spec.policy.policy_version)
+    metrics = collection_metrics(
+        records,
+        rollouts,
+        phase,
+        spec.split,
+        spec.policy.policy_version,
+        is_content=content_test(policy.tokenizer),
+        demonstrated=policy.demonstrated_states(),
+    )
     ended = time.perf_counter()
     timing = {
         "load_seconds": loaded - started,

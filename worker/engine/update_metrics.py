@@ -12,7 +12,7 @@ from workbench.contracts.records import GroupRecord, MetricRecord, SegmentEntrop
 from workbench.tracefile import Trace
 
 from .batch import TrajectoryTokens
-from .metrics import MetricSink
+from .metrics_sink import MetricSink
 
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
 

@@ -281,7 +281,7 @@ def _train(
     train_copying(model, recipe.copying, recipe.seed, vocabulary, say)
     before_sft = copy_accuracy(model, recipe.seed, vocabulary)
     clock.mark("copying")
-    encoded, coverage = encode_demonstrations(
+    encoded, coverage, states = encode_demonstrations(
         environment, formatter, recipe.seed + 1, recipe.sft.demonstrations, recipe.sft.observation_weight
     )
     clock.mark("demonstrations")
@@ -304,6 +304,7 @@ def _train(
         "sft_loss": loss,
         "demonstrations": recipe.sft.demonstrations,
         "coverage": coverage,
+        "state_coverage": states,
         **probes,
     }
     return model, report

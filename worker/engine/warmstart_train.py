@@ -147,13 +147,15 @@ def copy_accuracy(
 
 def encode_demonstrations(
     environment: Environment, formatter: CompactFormatter, seed: int, count: int, observation_weight: float
-) -> tuple[list[tuple[list[int], list[float]]], dict[str, int]]:
-    """(ids, weights) of ``count`` demonstrations, and in how many of them each coverage state occurs."""
+) -> tuple[list[tuple[list[int], list[float]]], dict[str, int], dict[str, int]]:
+    """(ids, weights) of ``count`` demonstrations; in how many each behaviour, and each state, occurs."""
     coverage: Counter[str] = Counter()
+    states: Counter[str] = Counter()
     encoded = []
     instructions, tools = environment.instructions(), environment.tools()
     for item in itertools.islice(environment.demonstrations(seed), count):
         coverage.update(set(item.coverage))
+        states.update(set(item.states))
         ids = formatter.start(instructions, tools, item.prompt)
         weights = [0.0] * len(ids)
         for turn in item.turns:
@@ -165,7 +167,7 @@ def encode_demonstrations(
                 ids += seen
                 weights += [0.0] + [observation_weight] * (len(seen) - 2) + [0.0]
         encoded.append((ids, weights))
-    return encoded, dict(sorted(coverage.items()))
+    return encoded, dict(sorted(coverage.items())), dict(sorted(states.items()))
 
 
 def _buckets(encoded: Sequence[tuple[list[int], list[float]]], stage: SftStage, seed: int) -> Iterator[list[int]]:

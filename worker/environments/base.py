@@ -96,11 +96,16 @@ class DemonstrationTurn:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """One scripted episode for the warm start. ``coverage`` names the states that it visits."""
+    """One scripted episode for the warm start. ``coverage`` names the behaviours that occur in it.
+
+    ``states``: what ``state_label`` says before each of its decisions; empty where a script does not know it,
+    and then no share of visited states outside the demonstrations is measured.
+    """
 
     prompt: str
     turns: tuple[DemonstrationTurn, ...]
     coverage: tuple[str, ...]
+    states: tuple[str, ...] = ()
 
 
 @runtime_checkable

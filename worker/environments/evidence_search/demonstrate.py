@@ -62,6 +62,11 @@ def finish_text(answer: str, citations: list[str]) -> str:
     return _compact({"finish": answer, "cite": citations})
 
 
+def state_name(read: int, needed: int, calls: int) -> str:
+    """Coarse name of a state: needed documents read so far, and executed calls."""
+    return f"read {read}/{needed} after {calls}"
+
+
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
@@ -85,9 +90,10 @@ class Script:
         self.injected = _injected_ordinals(rng)
         self.turns: list[DemonstrationTurn] = []
         self.coverage: list[str] = []
+        self.states: list[str] = []
         self.read: list[Document] = []
         self.listed: list[Document] = []
-        self.calls = self.failures = 0
+        self.calls = self.executed = self.failures = 0
         wanted = [world.by_id[item["id"]] for item in task.hidden["documents"]]
         if len(wanted) > 1 and rng.random() < NOISE.skip_second:
             self.coverage.append("skip_second")
@@ -99,10 +105,12 @@ class Script:
         """The whole episode."""
         while len(self.turns) < self.max_decisions and not self._decide():
             pass
-        return Demonstration(self.task.prompt, tuple(self.turns), tuple(self.coverage))
+        return Demonstration(self.task.prompt, tuple(self.turns), tuple(self.coverage), tuple(self.states))
 
     def _decide(self) -> bool:
         """One decision; True ends the episode."""
+        needed = {item["id"] for item in self.task.hidden["documents"]}
+        self.states.append(state_name(len(needed & {item.id for item in self.read}), len(needed), self.executed))
         if self.rng.random() < NOISE.malformed:
             return self._malformed()
         if len(self.turns) == self.max_decisions - 1:
@@ -166,6 +174,7 @@ class Script:
             self.coverage.append("continued_after_fatal")
         self.coverage.append("recovered" if self.failures else f"{tool}_ok")
         self.failures = 0
+        self.executed += 1
         _, text, read, listed = call_result(self.world, tool, arguments)
         self.turns.append(DemonstrationTurn(think, action, text))
         self.read += [item for item in read if item not in self.read]

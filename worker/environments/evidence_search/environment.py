@@ -141,7 +141,7 @@ class EvidenceSearch:
         """Needed documents retrieved so far and calls made: ``read 1/2 after 3``."""
         assert isinstance(session, EvidenceSession)
         needed = {item["id"] for item in session.task.hidden["documents"]}
-        return f"read {len(needed & set(session.read))}/{len(needed)} after {len(session.calls)}"
+        return demonstrate.state_name(len(needed & set(session.read)), len(needed), len(session.calls))
 
     def read_thought(self, task: Task, session: Session, text: str) -> Thought | None:
         """See ``thoughts.read``."""
