@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Sum
@@ -18,13 +19,14 @@ EXPECTED_RUNS = ("refused",)  # by a gate that the frozen plan bound: an outcome
 TROUBLED_JOBS = ("failed", "errored")
 
 
-# Sections without a count: what plans draw from, and the interface for scripts.
+# Sections without a count: what plans draw from; help and the interface for scripts.
 CATALOGUE = (
     ("runs:task_sets", _("Task sets")),
+    ("runs:tasks", _("Tasks")),
     ("runs:environments", _("Environments")),
     ("runs:models", _("Models")),
-    ("api_docs", _("API")),
 )
+HELP = (("runs:query_language", _("Query language")), ("api_docs", _("API")))
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,14 @@ class Crumb:
 
 @dataclass(frozen=True)
 class NavItem:
-    """One section of the rail. ``count`` None: nothing worth counting."""
+    """One section of the rail. ``count`` None: nothing worth counting. ``first``: it opens a block of sections."""
 
     word: Any
     url: str
     count: int | None
     current: bool
     alert: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,26 @@ def attention_count(principal: Principal) -> int:
 def _executed(principal: Principal, study: Study | None) -> Execution | None:
     """The execution whose results the rail links: the newest of the page's study, else of all visible ones."""
     rows = (
-        visible(principal, Execution.objects.all()).select_related("plan_version__plan__study").order_by("-updated_at")
+        visible(principal, Execution.objects.all())
+        .select_related("plan_version__plan__study")
+        .defer("plan_version__bytes")
+        .order_by("-updated_at")
     )
     if study is not None:
         rows = rows.filter(plan_version__plan__study=study)
     return rows.first()
 
 
-def build_frame(principal: Principal, section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
-    """The frame of a page in ``section``; counts are of everything that the principal may see."""
+def _plain(entries: Iterable[tuple[str, Any]], section: str) -> list[NavItem]:
+    """Sections without a count; the first of them opens a block."""
+    return [
+        NavItem(word, reverse(name), None, name.rpartition(":")[2] == section, first=at == 0)
+        for at, (name, word) in enumerate(entries)
+    ]
+
+
+def _counted(principal: Principal, section: str) -> dict[str, NavItem]:
+    """Sections with what they hold, by name; counts are of everything that the principal may see."""
     attention = attention_count(principal)
     entries: list[tuple[str, Any, int | None, bool]] = [
         ("now", _("Now"), attention or None, attention > 0),
@@ -87,14 +101,38 @@ def build_frame(principal: Principal, section: str, study: Study | None, crumbs:
         ("receipts", _("Receipts"), visible_heads(principal).aggregate(n=Sum("seq"))["n"] or 0, False),
         ("jobs", _("Jobs"), visible_jobs(principal).exclude(state__in=("succeeded", "cancelled")).count(), False),
     ]
-    nav = [
-        NavItem(word, reverse(f"runs:{name}"), count, name == section, alert) for name, word, count, alert in entries
+    return {
+        name: NavItem(word, reverse(f"runs:{name}"), count, name == section, alert, first=name == "runs")
+        for name, word, count, alert in entries
+    }
+
+
+def _outcomes(executed: Execution | None, section: str) -> list[NavItem]:
+    """Results, first strict pair, discarded work and lineage of one execution; none where nothing was executed."""
+    if executed is None:
+        return []
+    version = executed.plan_version
+    at = [version.plan.study.slug, version.plan.slug]
+    entries = [("results", _("Results"), "runs:results", at)]
+    if version.strict_pairs:
+        entries.append(("pair", _("Strict pair"), "runs:pair", [*at, *version.strict_pairs[0]["arms"]]))
+    entries.append(("discarded", _("Discarded"), "runs:plan_discarded", at))
+    entries.append(("lineage", _("Lineage"), "runs:lineage", at))
+    return [
+        NavItem(word, reverse(name, args=args), None, key == section, first=key == "results")
+        for key, word, name, args in entries
     ]
+
+
+def build_frame(principal: Principal, section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
+    """The frame of a page in ``section``."""
+    counted = _counted(principal, section)
+    lists = (("runs:groups", _("Groups")), ("runs:trajectories", _("Trajectories")), ("runs:compare", _("Compare")))
+    within = [replace(item, first=False) for item in _plain(lists, section)]
+    outcomes = _outcomes(_executed(principal, study), section)
+    evidence = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
+    evidence[0] = replace(evidence[0], first=not outcomes)
+    nav = [counted["now"], counted["plans"], counted["runs"], *within, *outcomes, *evidence]
+    nav += [*_plain(CATALOGUE, section), *_plain(HELP, section)]
     studies = list(visible_studies(principal).order_by("slug"))
-    executed = _executed(principal, study)
-    if executed is not None:
-        address = reverse("runs:results", args=[executed.plan_version.plan.study.slug, executed.plan_version.plan.slug])
-        nav.insert(4, NavItem(_("Results"), address, None, section == "results"))
-    for name, word in CATALOGUE:
-        nav.append(NavItem(word, reverse(name), None, name.rpartition(":")[2] == section))
     return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)

@@ -174,7 +174,7 @@ def headline(
     happening = _happening(moving, executions)
     if happening or not parts:
         parts.append(happening or _("Nothing runs now"))
-    parts.append(_("%(n)d of %(of)d completed") % {"n": counts["done"], "of": counts["total"]})
+    parts.append(_("%(n)d of %(of)d runs completed") % {"n": counts["done"], "of": counts["total"]})
     trouble = attention_count(principal)
     if trouble:
         parts.append(ngettext("%(n)d thing needs a look", "%(n)d things need a look", trouble) % {"n": trouble})

@@ -26,7 +26,38 @@ TERMS: dict[str, Any] = {
     "gated": _("gated"),
     "train": _("train"),
     "preflight": _("preflight"),
+    "evaluate": _("evaluate"),
     "close": _("close"),
+    # Parts of a reward
+    "evidence": _("evidence"),
+    "process": _("process"),
+    "efficiency": _("efficiency"),
+    "medical_correctness": _("medical correctness"),
+    "safety": _("safety"),
+    # Orders of lists
+    "advantage": _("advantage"),
+    "attempt": _("attempt"),
+    "batches": _("batches"),
+    "bytes": _("bytes"),
+    "created": _("created"),
+    "depth": _("depth"),
+    "family": _("family"),
+    "finished": _("ended"),
+    "name": _("name"),
+    "ordinal": _("number in its run"),
+    "policy": _("policy"),
+    "repeat": _("repeat"),
+    "sigma": "σ",
+    "steps": _("steps"),
+    "tokens": _("tokens"),
+    "trajectories": _("trajectories"),
+    "updated": _("updated"),
+    # Ways by which a change is asked for
+    "page": _("page"),
+    "api": "API",
+    "command": _("command"),
+    # Kinds of actors
+    "person": _("person"),
 }
 
 

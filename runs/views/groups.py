@@ -35,7 +35,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
     return render_page(
         request,
         "runs/group.html",
-        section="runs",
+        section="groups",
         title=_("group %(n)s") % {"n": found.ordinal},
         crumbs=group_crumbs(found),
         study=found.plan_version.plan.study,

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from runs.access import principal_of, visible_jobs
 from runs.presenters.frame import Crumb
+from runs.presenters.jobs import headline
 from runs.query.listing import build_listing
 from runs.states import JOB_TRANSITIONS
 from runs.views.base import render_page
@@ -46,5 +47,6 @@ def job(request: HttpRequest, uid: UUID) -> HttpResponse:
         title=found.kind,
         crumbs=[Crumb(_("Jobs"), reverse("runs:jobs")), Crumb(found.kind)],
         job=found,
+        headline=headline(found),
         transitions=list(found.transitions.order_by("at", "pk")),
     )

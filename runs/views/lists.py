@@ -45,14 +45,14 @@ def runs(request: HttpRequest) -> HttpResponse:
 def groups(request: HttpRequest) -> HttpResponse:
     """All groups, newest first."""
     listing = build_listing("groups", principal_of(request), request.GET)
-    return list_page(request, listing, section="runs", rows=group_rows(listing.rows))
+    return list_page(request, listing, rows=group_rows(listing.rows))
 
 
 @require_safe
 def trajectories(request: HttpRequest) -> HttpResponse:
     """All trajectories, newest first."""
     listing = build_listing("trajectories", principal_of(request), request.GET)
-    return list_page(request, listing, section="runs", rows=trajectory_rows(listing.rows))
+    return list_page(request, listing, rows=trajectory_rows(listing.rows))
 
 
 @require_safe
@@ -70,7 +70,7 @@ def evaluations(request: HttpRequest) -> HttpResponse:
 @require_safe
 def tasks(request: HttpRequest) -> HttpResponse:
     """Tasks that visible plans have bound."""
-    return list_page(request, build_listing("tasks", principal_of(request), request.GET), section="task_sets")
+    return list_page(request, build_listing("tasks", principal_of(request), request.GET))
 
 
 @require_safe
@@ -83,7 +83,7 @@ def language(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "runs/query_language.html",
-        section="",
+        section="query_language",
         title=_("Query language"),
         crumbs=[Crumb(_("Query language"))],
         rows=rows,

@@ -18,6 +18,7 @@ from runs.presenters.executions import execution_lines, read_preparing, stage_wo
 from runs.presenters.frame import Crumb
 from runs.presenters.now import attention, expected, headline, running, study_cards
 from runs.views.base import render_page
+from runs.views.plans import writable_studies
 
 
 def _moving(principal: Principal) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def now(request: HttpRequest) -> HttpResponse:
         title=_("Now"),
         crumbs=[Crumb(_("Now"))],
         cards=study_cards(principal),
+        writable=writable_studies(principal, 3),
         **_moving(principal),
     )
 

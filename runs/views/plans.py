@@ -92,11 +92,11 @@ def plans(request: HttpRequest) -> HttpResponse:
         title=_("Plans"),
         crumbs=[Crumb(_("Plans"))],
         listing=paginate(request, rows),
-        writable=_writable(principal),
+        writable=writable_studies(principal),
     )
 
 
-def _writable(principal: Principal, most: int = 12) -> list[Study]:
+def writable_studies(principal: Principal, most: int = 12) -> list[Study]:
     """The first studies in which the reader may write plans."""
     if principal.user is None:
         return []

@@ -68,7 +68,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
     return render_page(
         request,
         "runs/trajectory.html",
-        section="runs" if item is None else "evaluations",
+        section="trajectories" if item is None else "evaluations",
         title=_("slot %(n)s") % {"n": found.slot},
         crumbs=crumbs,
         study=found.group.plan_version.plan.study,

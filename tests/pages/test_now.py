@@ -19,7 +19,7 @@ from workbench.paths import Home
 def test_running_attention_and_studies(client: Client, world: World, db: None) -> None:
     """The run that goes on has done 8 of 16 groups: 2 of the plan's 4 batches, P = 4."""
     text = client.get("/").content.decode()
-    assert "1 run goes on; 2 of 8 completed; 1 thing needs a look." in text
+    assert "1 run goes on; 2 of 8 runs completed; 1 thing needs a look." in text
     assert "8 of 16 groups" in text
     assert "collecting rollouts, 9 of 16" in text
     assert "gate: 2 actionable cases, minimum 3" in text.split("Refused by their gates")[1]

@@ -88,7 +88,7 @@ def starts(principal: Principal) -> list[Start]:
     found = [Start("minimal", _("The least that is valid"), _("one arm, one seed, a few minutes"))]
     for key, document in bundled().items():
         slug, scale = key.split(":")
-        note = _("bundled: %(arms)d arms, %(seeds)d seeds, %(batches)s batches") % {
+        note = _("bundled: arms %(arms)d, seeds %(seeds)d, batches %(batches)s") % {
             "arms": len(document["arms"]), "seeds": len(document["seeds"]), "batches": document["budget"]["batches"]
         }  # fmt: skip
         found.append(Start(f"bundled:{key}", f"{slug}, {scale}", note))

@@ -63,7 +63,7 @@ def of_plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     return render_page(
         request,
         "compare/discarded.html",
-        section="results",
+        section="discarded",
         title=_("Discarded and cancelled"),
         crumbs=[*plan_crumbs(found), Crumb(_("Discarded and cancelled"))],
         study=found.study,

@@ -62,7 +62,7 @@ def divergence(request: HttpRequest, uid: UUID, other: UUID) -> HttpResponse:
     return render_page(
         request,
         "compare/divergence.html",
-        section="runs",
+        section="trajectories",
         title=word,
         crumbs=[*group_crumbs(left.group), own, Crumb(word)],
         study=left.group.plan_version.plan.study,

@@ -37,7 +37,7 @@ def of_plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     return render_page(
         request,
         "compare/lineage.html",
-        section="checkpoints",
+        section="lineage",
         title=_("Lineage"),
         crumbs=[*plan_crumbs(found), Crumb(_("Lineage"))],
         study=found.study,

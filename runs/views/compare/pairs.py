@@ -51,7 +51,7 @@ def pair(request: HttpRequest, study: str, plan: str, a: str, b: str) -> HttpRes
     return render_page(
         request,
         "compare/pair.html",
-        section="results",
+        section="pair",
         title=word,
         crumbs=[*plan_crumbs(found), Crumb(word)],
         study=found.study,

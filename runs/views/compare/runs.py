@@ -69,7 +69,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "compare/runs.html",
-        section="runs",
+        section="compare",
         title=_("Compare runs"),
         crumbs=crumbs,
         study=studies.pop() if len(studies) == 1 else None,

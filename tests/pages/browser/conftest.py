@@ -135,3 +135,12 @@ def eventually(page: Page, expression: str, argument: object = None, seconds: fl
     while not page.evaluate(expression, argument):
         assert time.monotonic() < end, f"did not come true: {expression}"
         page.wait_for_timeout(100)
+
+
+def sign_in(page: Page, site: Site, name: str, password: str = "correct horse battery") -> None:
+    """Through the sign-in page, as a person does."""
+    page.goto(site.url("/accounts/login/?next=/plans/"))
+    page.locator("#id_username").fill(name)
+    page.locator("#id_password").fill(password)
+    page.locator("#id_password").press("Enter")
+    page.wait_for_url("**/plans/")

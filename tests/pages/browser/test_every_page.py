@@ -2,44 +2,103 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from tests.pages.browser.conftest import Site, Watched, eventually
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
+from django.test import RequestFactory
+from playwright.sync_api import BrowserContext, Page
+
+from tests.pages.browser.conftest import Site, Watched, eventually, sign_in
+from tests.pages.browser.walk import ANONYMOUS, NO_PAGES, PAGES, STATES, routes
 
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-PAGES = [
-    "/",
-    "/studies/fatal-mask-pair/",
-    "/plans/",
-    "/studies/fatal-mask-pair/plans/small/",
-    "/studies/fatal-mask-pair/plans/small/results/",
-    "/runs/",
-    "run",
-    "group",
-    "trajectory",
-    "/evaluations/",
-    "/checkpoints/",
-    "/receipts/",
-    "receipt",
-    "/jobs/",
-    "job",
-    "/search/?q=e3",
-    "/accounts/login/",
+LANGUAGES = ("en", "zh-hans")
+SERIOUS = ("serious", "critical")
+VIEWS = [
+    pytest.param({"locale": "en-GB"}, id="desk-en"),
+    pytest.param({**PHONE, "locale": "zh-CN"}, id="phone-zh"),
+    pytest.param({"locale": "zh-CN"}, id="desk-zh", marks=pytest.mark.slow),
+    pytest.param({**PHONE, "locale": "en-GB"}, id="phone-en", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize("context", [{}, PHONE], indirect=True, ids=["desk", "phone"])
-def test_no_complaint_and_no_overflow(site: Site, watched: Watched) -> None:
-    page = watched.page
-    for name in PAGES:
-        page.goto(site.url(name))
+def test_every_route_is_a_page_of_the_walk_or_says_why_not() -> None:
+    """The URL configuration against the walk; what is left out answers no GET, or is named as no page."""
+    views = routes()
+    asked = RequestFactory().get("/", headers={"host": "localhost"})
+    asked.user = AnonymousUser()
+    others = set().union(*NO_PAGES.values())
+    silent = {name for name in set(views) - set(PAGES) - others if _refuses_reading(views[name], asked)}
+    missing = set(views) - set(PAGES) - others - silent
+    assert not missing, "no page of tests/pages/browser/walk.py for these routes: " + ", ".join(sorted(missing))
+    assert not set(PAGES) - set(views), "pages without a route: " + ", ".join(sorted(set(PAGES) - set(views)))
+    assert "runs:token_issue" in silent and "runs:now" not in silent
+
+
+def _refuses_reading(view: Any, asked: HttpRequest) -> bool:
+    """Whether a GET is refused before any argument is read."""
+    try:
+        return bool(view(asked).status_code == 405)
+    except (TypeError, RuntimeError):  # it went on to its arguments or to the database
+        return False
+
+
+@pytest.fixture
+def reader(context: BrowserContext, watched: Watched, site: Site) -> Watched:
+    """A site admin, signed in, who sees every page; unknown to the anonymous ones."""
+    sign_in(watched.page, site, "ada")
+    return watched
+
+
+@pytest.mark.parametrize("context", VIEWS, indirect=True)
+def test_no_complaint_and_no_overflow(site: Site, reader: Watched, context: BrowserContext) -> None:
+    page = reader.page
+    for name in [*(PAGES[key] for key in PAGES if key not in ANONYMOUS), *STATES]:
+        answer = page.goto(site.url(name))
+        assert answer is not None and answer.status == 200, name
         page.wait_for_load_state("load")
-        page.wait_for_timeout(250)
-        width, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert width <= inner, name
-        assert watched.complaints == [], name
-        assert page.locator("h1").count() == 1, name
+        page.wait_for_timeout(150)
+        _judge(page, name)
+        assert reader.complaints == [], name
+    context.clear_cookies()
+    for name in sorted(PAGES[key] for key in ANONYMOUS):
+        page.goto(site.url(name))
+        _judge(page, name)
+        assert reader.complaints == [], name
+
+
+def _judge(page: Page, name: str) -> None:
+    width, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width <= inner, f"{name}: {width} wide in a window of {inner}"
+    assert page.locator("h1").count() == 1, name
+    assert page.title().strip(" ·") != "Workbench", name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "context",
+    [{"bypass_csp": True}, {"bypass_csp": True, "color_scheme": "dark", **PHONE}],
+    indirect=True,
+    ids=["desk-light", "phone-dark"],
+)
+def test_axe_finds_nothing_serious(site: Site, reader: Watched, context: BrowserContext, language: str) -> None:
+    """Rules of axe-core on every page: no finding of impact serious or critical."""
+    context.add_cookies([{"name": "django_language", "value": language, "url": site.base}])
+    page, axe, found = reader.page, Axe(), []
+    for name in [*(PAGES[key] for key in PAGES if key not in ANONYMOUS), *STATES, *sorted(ANONYMOUS)]:
+        if name == min(ANONYMOUS):
+            context.clear_cookies(name="sessionid")
+        page.goto(site.url(PAGES.get(name, name)))
+        page.wait_for_timeout(150)
+        for rule in axe.run(page).response["violations"]:
+            if rule["impact"] in SERIOUS:
+                found.append((name, rule["id"], rule["nodes"][0]["html"][:120]))
+    assert found == []
 
 
 @pytest.mark.parametrize("context", [{"color_scheme": "dark"}], indirect=True)

@@ -1,0 +1,105 @@
+"""Every page by the name of its route, and every route that is no page, with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import URLPattern, get_resolver
+
+_STUDY = "/studies/fatal-mask-pair/"
+_PLAN = f"{_STUDY}plans/small/"
+ANONYMOUS = {"login", "account_login", "account_signup", "account_inactive"}
+
+# Name of the route: a path, or a name among the addresses that the server of the tests prints.
+PAGES = {
+    "login": "/accounts/login/",
+    "account_login": "/accounts/login/",
+    "account_signup": "/accounts/signup/",
+    "account_inactive": "/accounts/inactive/",
+    "logout": "/accounts/logout/",
+    "account_logout": "/accounts/logout/",
+    "account_change_password": "/accounts/password/",
+    "account_reauthenticate": "/accounts/reauthenticate/",
+    "api_docs": "/api/",
+    "runs:now": "/",
+    "runs:study": _STUDY,
+    "runs:plans": "/plans/",
+    "runs:plan": _PLAN,
+    "runs:plan_new": f"{_STUDY}plans/new/",
+    "runs:plan_edit": f"{_STUDY}plans/walk/edit/",
+    "runs:plan_difference": f"{_PLAN}difference/",
+    "runs:plan_freeze": f"{_PLAN}freeze/",
+    "runs:results": f"{_PLAN}results/",
+    "runs:pair": f"{_PLAN}pairs/e2f/e3/",
+    "runs:plan_discarded": f"{_PLAN}discarded/",
+    "runs:lineage": f"{_PLAN}lineage/",
+    "runs:runs": "/runs/",
+    "runs:run": "run",
+    "runs:run_discarded": "discarded",
+    "runs:compare": "both",
+    "runs:groups": "/groups/",
+    "runs:group": "group",
+    "runs:trajectories": "/trajectories/",
+    "runs:trajectory": "trajectory",
+    "runs:divergence": "divergence",
+    "runs:evaluations": "/evaluations/",
+    "runs:checkpoints": "/checkpoints/",
+    "runs:checkpoint": "checkpoint",
+    "runs:receipts": "/receipts/",
+    "runs:jobs": "/jobs/",
+    "runs:job": "job",
+    "runs:search": "/search/?q=e3",
+    "runs:query_language": "/query-language/",
+    "runs:filter_apply": "filter",
+    "runs:task_sets": "/task-sets/",
+    "runs:task_set": "task_set",
+    "runs:tasks": "/tasks/",
+    "runs:task": "task",
+    "runs:environments": "/environments/",
+    "runs:models": "/models/",
+    "runs:account": "/account/",
+    "runs:users": "/users/",
+    "runs:audit": "/audit/",
+    "runs:study_new": "/studies/new/",
+    "runs:members": f"{_STUDY}people/",
+    "runs:study_audit": f"{_STUDY}audit/",
+    "runs:receipt": "entry",
+}
+# Second states of pages above: a draft beside the frozen plan, one chain, a choice, a query without rows or sense.
+STATES = [
+    "draft",
+    f"{_STUDY}plans/walk/freeze/",
+    f"{_STUDY}plans/walk/difference/",
+    f"{_PLAN}difference/?with=fatal-mask-pair/walk",
+    "receipt",
+    "/compare/",
+    "/groups/?q=is:cut",
+    "/jobs/?q=is:errored",
+    "/runs/?q=is:paused",
+    "/search/?q=has:fatal",
+]
+NO_PAGES = {
+    "file": {"runs:favicon", "runs:plan_bytes", "runs:adapter", "runs:series_csv"},
+    "part of a page": {"runs:now_live", "runs:run_live", "runs:plan_freeze_live"},
+    "data": {
+        "alive",
+        "ready",
+        "metrics",
+        "runs:series_json",
+        "runs:layer_data",
+        "runs:compare_series",
+        "runs:trajectory_tokens",
+    },
+    "answer to a form": {"set_language"},
+}
+
+
+def routes(patterns: Any = None, space: str = "") -> dict[str, Any]:
+    """Name and view of every address but those of the REST API."""
+    found: dict[str, Any] = {}
+    for entry in get_resolver().url_patterns if patterns is None else patterns:
+        if isinstance(entry, URLPattern):
+            found[f"{space}{entry.name}"] = entry.callback
+        elif entry.namespace != "api":
+            found |= routes(entry.url_patterns, space + (f"{entry.namespace}:" if entry.namespace else ""))
+    return found
