@@ -75,12 +75,20 @@ def initialise(home: Home) -> Initialised:
 def _ensure_admin() -> str | None:
     """Make the user ``admin`` where nobody can administer; returns the password, which is stored nowhere."""
     from django.contrib.auth import get_user_model
+    from django.db import transaction
+    from django.utils import timezone
+
+    from runs.actions.audit import record_change
 
     users: Any = get_user_model().objects
     if users.filter(is_superuser=True).exists() or users.filter(username=ADMIN).exists():
         return None
     password = secrets.token_urlsafe(12)
-    users.create_superuser(username=ADMIN, email="", password=password)
+    with transaction.atomic():
+        users.create_superuser(username=ADMIN, email="", password=password)
+        record_change(
+            "user.created", by=None, at=timezone.now(), subject=ADMIN, detail="site admin, at the first start"
+        )
     return password
 
 

@@ -66,12 +66,17 @@ def main(arguments: list[str]) -> int:
 
     django.setup()
     from django.conf import settings
+    from django.utils import timezone
 
+    from runs.actions.actors import service_actor
+    from runs.actions.audit import audited_command
     from workbench.home import running_supervisor
     from worker.study import start_study
 
     slug, scale = arguments
-    execution = start_study(slug, scale, on_progress=_stages())
+    by, at = service_actor("command line"), timezone.now()
+    with audited_command(f"up --study {slug}", by=by, at=at, subject=f"scale {scale}", study=slug):
+        execution = start_study(slug, scale, on_progress=_stages())
     name = execution.plan_version.plan.slug
     _say(f"{name}: " + ("ended before" if execution.state in ENDED else "started"))
     follow(execution, (running_supervisor(settings.HOME) or {}).get("address"))

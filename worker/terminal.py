@@ -25,6 +25,14 @@ from workbench.home import running_supervisor
 ENDED = ("closed", "stopped", "cancelled", "interrupted")
 
 
+def execution_of(plan: str) -> Execution:
+    """The execution of the plan with this name. Raises ``CommandError`` where none was started."""
+    found = Execution.objects.filter(plan_version__plan__slug=plan).first()
+    if found is None:
+        raise CommandError(f"{plan}: got no execution, expected one that was started")
+    return found
+
+
 def recovery_plan(path: str) -> dict[str, Any]:
     """The recovery plan in a JSON file. Raises ``CommandError`` where there is no JSON object."""
     try:

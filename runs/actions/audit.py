@@ -213,12 +213,22 @@ def record_command(
 
 @contextlib.contextmanager
 def audited_command(
-    command: str, *, by: Actor | None, at: datetime, subject: str = "", study: Study | None = None
-) -> Iterator[None]:
-    """Leave one entry for the command in the block: done, or refused with the error's words. The error goes on."""
+    command: str, *, by: Actor | None, at: datetime, subject: str = "", study: Study | str | None = None
+) -> Iterator[dict[str, str]]:
+    """Leave one entry for the command in the block: done, or ended by an error, with its words. The error goes on.
+
+    ``study``: the study or its slug, which the block may bring into being. The block may put a ``detail`` into
+    what it is given. Ctrl-C is an end like any other.
+    """
+    noted: dict[str, str] = {}
+    failed = True
     try:
-        yield
-    except Exception as error:
-        record_command(command, by=by, at=at, failed=True, subject=subject, study=study, detail=str(error))
+        yield noted
+        failed = False
+    except BaseException as error:
+        noted["detail"] = str(error) or type(error).__name__
         raise
-    record_command(command, by=by, at=at, subject=subject, study=study)
+    finally:
+        place = Study.objects.filter(slug=study).first() if isinstance(study, str) else study
+        detail = noted.get("detail", "")
+        record_command(command, by=by, at=at, failed=failed, subject=subject, study=place, detail=detail)

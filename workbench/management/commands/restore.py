@@ -11,9 +11,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 from tqdm import tqdm
 
 from evidence.verify import verify
+from runs.actions.actors import service_actor
+from runs.actions.audit import audited_command
 from runs.storage import blob_store
 from workbench.home import initialise
 from workbench.operations.archive import BackupError
@@ -50,7 +53,10 @@ class Command(BaseCommand):
             except (BackupError, OSError) as error:
                 raise CommandError(f"nothing was restored: {error}") from error
         initialise(settings.HOME)  # an older schema is brought up to date
-        report = self._verify(replay=not options["no_replay"])
+        by, subject = service_actor("command line"), f"backup made at {result['made_at']}"
+        with audited_command("restore", by=by, at=timezone.now(), subject=subject) as noted:
+            report = self._verify(replay=not options["no_replay"])
+            noted["detail"] = "verified" if report.ok else f"NOT verified: {len(report.faults)} faults"
         result.update(verified=report.ok, faults=[str(item) for item in report.faults])
         result["wall_s"] = round(time.monotonic() - started, 2)
         if options["json"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from runs.actions.actors import service_actor
-from runs.actions.audit import record_command
+from runs.actions.audit import audited_command
 from runs.actions.retention import ENDED, Removal, due, kept_blobs, overview, retain
 from runs.actions.tombstones import finish_removals
 from runs.models import Execution
@@ -36,14 +37,14 @@ class Command(BaseCommand):
         store, dry = blob_store(), bool(options["dry_run"])
         actor, at = service_actor("command line"), timezone.now()
         removals: dict[str, Removal] = {}
-        for execution in Execution.objects.filter(state__in=ENDED).select_related("plan_version").order_by("pk"):
-            found = due(execution, kept=kept_blobs())
-            removals.update((item.sha256, item) for item in found)
-            if found and not dry:
-                retain(execution, actor=actor, at=at)
-        finished = finish_removals(store, dry_run=dry)
-        if (removals or finished) and not dry:
-            record_command("retention", by=actor, at=at, detail=f"{len(removals)} blobs removed")
+        with nullcontext({}) if dry else audited_command("retention", by=actor, at=at) as noted:
+            for execution in Execution.objects.filter(state__in=ENDED).select_related("plan_version").order_by("pk"):
+                found = due(execution, kept=kept_blobs())
+                removals.update((item.sha256, item) for item in found)
+                if found and not dry:
+                    retain(execution, actor=actor, at=at)
+            finished = finish_removals(store, dry_run=dry)
+            noted["detail"] = f"{len(removals)} blobs removed"
         gone = list(overview(store))
         result = {
             "dry_run": dry,

@@ -13,15 +13,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from runs.actions.actors import service_actor
+from runs.actions.audit import audited_command
 from runs.actions.execution import recover_execution, recovery_template
 from runs.actions.plans import parse_plan_text, plan_body
 from runs.errors import DomainError
-from runs.models import Execution, PlanVersion
+from runs.models import PlanVersion
 from workbench.contracts.errors import ContractError, PlanInvalid
 from workbench.contracts.spec import check_pairs, complete_plan
 from workbench.home import initialise
 from worker.study import freeze_document, start_version, summary
-from worker.terminal import recovery_plan, say, summary_text, watch, workers
+from worker.terminal import execution_of, recovery_plan, say, summary_text, watch, workers
 
 
 class Command(BaseCommand):
@@ -70,11 +71,12 @@ class Command(BaseCommand):
     def _run(self, document: dict[str, Any], options: dict[str, Any]) -> None:
         started = time.monotonic()
         initialise(settings.HOME)
-        by = service_actor("command line")
+        by, at, plan = service_actor("command line"), timezone.now(), complete_plan(document)
         with workers():
-            version = freeze_document(document, by=by, on_progress=say)
-            self._bound(version)
-            execution = start_version(version, by=by)
+            with audited_command("plan run", by=by, at=at, subject=plan["name"], study=plan["study"]):
+                version = freeze_document(document, by=by, on_progress=say)
+                self._bound(version)
+                execution = start_version(version, by=by)
             watch(execution, options["timeout"])
         result = summary(execution, wall_s=round(time.monotonic() - started, 2))
         self.stdout.write(json.dumps(result, ensure_ascii=False) if options["json"] else summary_text(result))
@@ -88,15 +90,13 @@ class Command(BaseCommand):
 
     def _recover(self, plan: dict[str, Any], options: dict[str, Any]) -> None:
         initialise(settings.HOME)
-        found = Execution.objects.filter(plan_version__plan__slug=plan["name"]).first()
-        if found is None:
-            raise CommandError(f"{plan['name']}: got no execution, expected one that was started")
         if options["template"]:
-            self.stdout.write(json.dumps(recovery_template(found)))
+            self.stdout.write(json.dumps(recovery_template(execution_of(plan["name"]))))
             return
-        by = service_actor("command line")
-        recovery = recovery_plan(options["plan"])
-        recover_execution(found, recovery_plan=recovery, by=by, at=timezone.now())
+        by, at = service_actor("command line"), timezone.now()
+        with audited_command("plan recover", by=by, at=at, subject=plan["name"], study=plan["study"]):
+            found = execution_of(plan["name"])
+            recover_execution(found, recovery_plan=recovery_plan(options["plan"]), by=by, at=at)
         found.refresh_from_db()
         result = {"execution": str(found.uid), "state": found.state}
         self.stdout.write(json.dumps(result) if options["json"] else f"{plan['name']}: {found.state}")

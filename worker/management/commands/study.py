@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from runs.actions.actors import service_actor
+from runs.actions.audit import audited_command
 from runs.actions.execution import recover_execution, recovery_template
 from runs.actions.runs_control import cancel_execution, pause_execution, resume_execution
 from runs.errors import DomainError
@@ -19,7 +20,7 @@ from runs.models import Execution
 from workbench.contracts.errors import ContractError
 from workbench.home import initialise
 from worker.study import bundled, load_study, start_study, summary
-from worker.terminal import recovery_plan, say, summary_text, watch, workers
+from worker.terminal import execution_of, recovery_plan, say, summary_text, watch, workers
 
 SCALES = ("tiny", "small", "full")
 
@@ -85,28 +86,29 @@ class Command(BaseCommand):
 
     def _control(self, options: dict[str, Any]) -> None:
         _, document = load_study(options["slug"], options["scale"])
-        execution = Execution.objects.filter(plan_version__plan__slug=document["name"]).first()
-        if execution is None:
-            raise CommandError(f"{document['name']}: got no execution, expected one that was started")
-        by = service_actor("command line")
         if options.get("template"):
-            self.stdout.write(json.dumps(recovery_template(execution)))
+            self.stdout.write(json.dumps(recovery_template(execution_of(document["name"]))))
             return
-        if options["action"] == "recover":
-            recover_execution(execution, recovery_plan=recovery_plan(options["plan"]), by=by, at=timezone.now())
-        else:
-            {"pause": pause_execution, "resume": resume_execution, "cancel": cancel_execution}[options["action"]](
-                execution, by=by
-            )
+        by, at, action = service_actor("command line"), timezone.now(), options["action"]
+        with audited_command(f"study {action}", by=by, at=at, subject=document["name"], study=document["study"]):
+            execution = execution_of(document["name"])
+            if action == "recover":
+                recover_execution(execution, recovery_plan=recovery_plan(options["plan"]), by=by, at=at)
+            else:
+                {"pause": pause_execution, "resume": resume_execution, "cancel": cancel_execution}[action](
+                    execution, by=by, at=at
+                )
         execution.refresh_from_db()
         result = {"execution": str(execution.uid), "state": execution.state}
         self.stdout.write(json.dumps(result) if options["json"] else f"{document['name']}: {execution.state}")
 
     def _run(self, options: dict[str, Any]) -> None:
         started = time.monotonic()
-        load_study(options["slug"], options["scale"])
+        _, document = load_study(options["slug"], options["scale"])
+        by, at, name = service_actor("command line"), timezone.now(), document["name"]
         with workers():
-            execution = start_study(options["slug"], options["scale"], on_progress=say)
+            with audited_command("study run", by=by, at=at, subject=name, study=document["study"]):
+                execution = start_study(options["slug"], options["scale"], on_progress=say)
             watch(execution, options["timeout"])
         result = summary(execution, wall_s=round(time.monotonic() - started, 2))
         if not options["json"]:
