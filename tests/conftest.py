@@ -10,6 +10,7 @@ from pathlib import Path
 
 import django
 import pytest
+from django.conf import settings
 
 # Before Django reads its settings: no test may touch the user's data directory or services.
 _home = tempfile.mkdtemp(prefix="workbench-tests-")
@@ -20,6 +21,9 @@ for _name in ("WORKBENCH_BROKER_URL", "REDIS_URL", "DATABASE_URL", "WORKBENCH_SE
     os.environ.pop(_name, None)
 
 django.setup()  # pytest-django looked for the settings before this file could choose the data directory
+
+# Accounts are made by the hundred: a quick hash first, the real ones behind it for passwords of real servers.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
 
 from tests import servers  # noqa: E402  (after the environment is set)
 

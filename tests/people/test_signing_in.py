@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import global_settings, settings
 from django.contrib.sessions.models import Session
 from django.test import Client, override_settings
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def quick_hashes(request: pytest.FixtureRequest, settings: Any) -> None:
+def whole_hashes(request: pytest.FixtureRequest, settings: Any) -> None:
     """Dozens of attempts; only the test of time needs what an attempt costs."""
-    if "costs_the_time" not in request.node.name:
-        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    if "costs_the_time" in request.node.name:
+        settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
 
 
 @pytest.fixture
