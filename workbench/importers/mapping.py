@@ -315,7 +315,15 @@ def map_name(framework: str, name: str) -> Mapping | None:
 
 
 def guess_framework(names: list[str]) -> str:
-    """The trainer whose table matches the most of ``names``, "" where none matches half of them or two tie."""
-    counts = sorted(((sum(map_name(key, name) is not None for name in names), key) for key in TABLES), reverse=True)
+    """The trainer whose table knows the most of ``names``, "" where none knows half of them or two tie.
+
+    Lines that match anything below a prefix do not count: several trainers have the same prefixes.
+    """
+
+    def known(framework: str) -> int:
+        found = (map_name(framework, name) for name in names)
+        return sum(item is not None and "+}" not in item.pattern for item in found)
+
+    counts = sorted(((known(key), key) for key in TABLES), reverse=True)
     (best, key), (second, _) = counts[0], counts[1]
     return key if names and 2 * best >= len(names) and best > second else ""

@@ -6,6 +6,7 @@ Extension types are read as the plain values below them; nothing is ever unpickl
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import IO
@@ -76,11 +77,17 @@ def read_rows(
         with open_file() as stream:
             size = stream.seek(0, 2)
             stream.seek(0)
+            footer = _footer_bytes(stream, size)
+            if footer > limits.footer:
+                yield Record(at, problem=at.refused("footer", f"{footer} bytes", f"at most {limits.footer}"))
+                return
             try:
-                file = pq.ParquetFile(stream, arrow_extensions_enabled=False)
+                file = pq.ParquetFile(
+                    stream, arrow_extensions_enabled=False, thrift_string_size_limit=limits.footer,
+                    thrift_container_size_limit=limits.footer,
+                )  # fmt: skip
             except (pa.ArrowException, OSError, ValueError) as error:
-                whole = size >= 12 and _magic(stream)
-                kind = at.problem if whole else at.truncated
+                kind = at.problem if footer else at.truncated
                 yield Record(at, problem=kind("footer", _message(error), "a whole Parquet file"))
                 return
             names = file.schema_arrow.names
@@ -103,9 +110,14 @@ def read_rows(
             yield Record(at, problem=at.problem("rows from here on", _message(error), "pages that can be decoded"))
 
 
-def _magic(stream: IO[bytes]) -> bool:
-    stream.seek(-4, 2)
-    return stream.read(4) == b"PAR1"
+def _footer_bytes(stream: IO[bytes], size: int) -> int:
+    """Length of the footer as the file's end says; 0 where the file has no end of a Parquet file."""
+    if size < 12:
+        return 0
+    stream.seek(-8, 2)
+    length, magic = struct.unpack("<I4s", stream.read(8))
+    stream.seek(0)
+    return max(length, 1) if magic == b"PAR1" else 0
 
 
 def _message(error: BaseException) -> str:

@@ -143,6 +143,8 @@ def list_files(source: Path, limits: Limits) -> tuple[list[Found], list[ProblemI
                     folders.remove(name)
             elif name in files and path.is_file():
                 found.append(Found(relative, path))
+            elif name in files:
+                problems.append(At(relative, "file").refused("file", "a pipe, socket or device", "a regular file"))
         if len(found) > limits.files:
             raise ImportRefused(f"files: got more than {limits.files} in {source.name}, expected at most that many")
     found.sort(key=lambda item: natural(item.name))
