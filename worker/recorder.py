@@ -21,6 +21,7 @@ from runs.actions import jobs
 from runs.actions.actors import service_actor
 from runs.actions.advance import advance, lock_execution
 from runs.actions.closure import close_execution
+from runs.actions.derived_metrics import decay_metrics, evaluation_metrics, funnel_metrics
 from runs.actions.execution import fail_run
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
@@ -42,7 +43,14 @@ from workbench.capturefile import write_group_file
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, GroupSpec, SlotSpec, UpdateResult
 from workbench.contracts.probe import ProbeResult
-from workbench.contracts.records import INFRASTRUCTURE_INVALID, GroupRecord, Identities, MetricRecord, TrajectoryRecord
+from workbench.contracts.records import (
+    EVALUATE,
+    INFRASTRUCTURE_INVALID,
+    GroupRecord,
+    Identities,
+    MetricRecord,
+    TrajectoryRecord,
+)
 from workbench.contracts.wire import record_bytes
 from workbench.faults import reach
 
@@ -89,6 +97,13 @@ def _write_metrics(job: Job, metrics: Sequence[MetricRecord], at: datetime) -> N
     )
 
 
+def _write_derived(job: Job, run: Run | None, source: str, metrics: Sequence[MetricRecord], at: datetime) -> None:
+    """Points that follow from what is stored, under the run that they speak of (None: the parent)."""
+    segment = "" if run is not None else str(job.execution.uid)
+    wall = _wall_seconds(run, at)
+    write_points(run, _with_axes(metrics, run), segment=segment, at=at, wall_seconds=wall, source=source)
+
+
 def commit_collect(job: Job, spec: CollectSpec, checkpoint: Checkpoint, result: CollectResult) -> None:
     """Store a collected shard."""
     _commit_groups(job, spec, checkpoint, result.groups, result.metrics, result.timing, state="succeeded", error="")
@@ -119,6 +134,7 @@ def _commit_groups(
         if job.run is not None and spec.purpose == "train":
             _count(job.run, rows, at)
         _write_metrics(job, metrics, at)
+        _derive(job, spec, checkpoint, bool(metrics), at)
         body = {
             "purpose": spec.purpose,
             "condition": spec.condition,
@@ -128,6 +144,16 @@ def _commit_groups(
         }
         _receipt(job, "shard.collected" if state == "succeeded" else "shard.lost", body, actor, at, timing)
         advance(execution, actor=actor, at=at)
+
+
+def _derive(job: Job, spec: CollectSpec, checkpoint: Checkpoint, measured: bool, at: datetime) -> None:
+    """Points of the evaluation cell, or of the run's entropy, that this shard completes."""
+    if spec.purpose == EVALUATE:
+        for run, source, found in evaluation_metrics(job.execution, checkpoint, spec.condition, spec.split):
+            _write_derived(job, run, source, found, at)
+    elif job.run is not None and measured:
+        found = decay_metrics(job.run, spec.split, spec.policy.policy_version)
+        _write_derived(job, job.run, f"{job.key}:decay", found, at)
 
 
 def _count(run: Run, groups: Sequence[Group], at: datetime) -> None:
@@ -158,6 +184,7 @@ def commit_update(job: Job, result: UpdateResult) -> None:
             updated_at=at,
         )
         _write_metrics(job, result.metrics, at)
+        _write_derived(job, run, f"{job.key}:funnel", funnel_metrics(record), at)
         body = {
             "update": record.uid,
             "record_sha256": result.record_sha256,

@@ -118,11 +118,11 @@ def evaluation_manifests(execution: Execution) -> Iterator[tuple[str, dict[str, 
         )
 
 
-def item_facts(execution: Execution) -> Iterator[ItemFacts]:
-    """The evaluation items as the statistics read them."""
+def item_facts(execution: Execution, **where: Any) -> Iterator[ItemFacts]:
+    """The evaluation items as the statistics read them. ``where``: columns of the items that narrow them."""
     names = [field.name for field in fields(OutcomeFacts)]
     final = dict(RunHead.objects.filter(run__execution=execution).values_list("run_id", "checkpoint_id"))
-    for item in _items(execution).iterator(chunk_size=2000):
+    for item in _items(execution).filter(**where).iterator(chunk_size=2000):
         t = item.trajectory
         valid = t.status == VALID
         yield ItemFacts(

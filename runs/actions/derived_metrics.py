@@ -1,0 +1,165 @@
+"""Metric points that follow from what is recorded already: L5 of complete cells, the funnel, entropy decay.
+
+Each is written in the transaction of the job that completes it, once: a cell, a batch and a collection are
+completed by exactly one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runs import projection
+from runs.actions.closure import item_facts
+from runs.actions.plans import plan_body
+from runs.actions.record_group import GROUP, parse_group
+from runs.models import Checkpoint, Document, EvaluationItem, Execution, MetricPoint, Run
+from runs.statistics import decay, generalisation
+from runs.statistics.funnel import Stage, build_funnel
+from runs.statistics.generalisation import ANCHOR, IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, Cell
+from workbench.contracts import layout
+from workbench.contracts.records import TRAIN, GroupRecord, MetricRecord, UpdateRecord
+
+ENTROPY = "l2.entropy_sampled/1"
+ALL_SEGMENTS = {"segment": "all"}
+
+
+def requested_items(body: dict[str, Any], split: str) -> int:
+    """Items of a cell that the plan asks for; 0 for a split that it does not evaluate."""
+    asked = next((item["tasks"] for item in body["plan"]["evaluation"]["splits"] if item["split"] == split), 0)
+    return min(asked, len(layout.split_tasks(body, split))) * int(body["plan"]["evaluation"]["repeats"]) if asked else 0
+
+
+def complete_cell(execution: Execution, checkpoint: Checkpoint, condition: str, split: str) -> Cell | None:
+    """The cell with all its items, or None while some are missing or where the plan asks for none."""
+    wanted = requested_items(plan_body(execution.plan_version), split)
+    where = {"checkpoint": checkpoint, "condition": condition, "split": split}
+    if not wanted or EvaluationItem.objects.filter(plan_version=execution.plan_version, **where).count() != wanted:
+        return None
+    items = tuple(item_facts(execution, **where))
+    return Cell(str(checkpoint.uid), checkpoint.policy_version, condition, split, items)
+
+
+def parent_of(execution: Execution) -> Checkpoint | None:
+    """The checkpoint that every run of the execution started from."""
+    uid = layout.parent_checkpoint_uid(str(execution.plan_version.uid))
+    return Checkpoint.objects.filter(uid=uid).first()
+
+
+def evaluation_metrics(
+    execution: Execution, checkpoint: Checkpoint, condition: str, split: str
+) -> list[tuple[Run | None, str, list[MetricRecord]]]:
+    """What the cell that a job just added to completes: (run, source, records) for each writing of points.
+
+    The gap and the forgetting belong to whichever of their two cells is complete last.
+    """
+    cell = complete_cell(execution, checkpoint, condition, split)
+    if cell is None:
+        return []
+    bootstrap = generalisation.bootstrap_of(execution.plan_version.sha256)
+    own = [generalisation.performance(cell, bootstrap)]
+    for other in _gap_partners(split):
+        partner = complete_cell(execution, checkpoint, condition, other)
+        if partner is not None:
+            inside, outside = (partner, cell) if split == OUT_OF_DISTRIBUTION else (cell, partner)
+            own.append(generalisation.gap(inside, outside, bootstrap))
+    run, source = checkpoint.run, f"evaluation:{checkpoint.uid}:{condition}:{split}"
+    found = [(run, source, [item for part in own for item in part])]
+    if split == ANCHOR:
+        found += _forgetting(execution, checkpoint, cell)
+    return found
+
+
+def _gap_partners(split: str) -> tuple[str, ...]:
+    """Splits that ``split`` forms a gap with."""
+    if split == OUT_OF_DISTRIBUTION:
+        return IN_DISTRIBUTION
+    return (OUT_OF_DISTRIBUTION,) if split in IN_DISTRIBUTION else ()
+
+
+def _forgetting(
+    execution: Execution, checkpoint: Checkpoint, cell: Cell
+) -> list[tuple[Run | None, str, list[MetricRecord]]]:
+    """Of the checkpoint itself; or, when the parent's cell comes last, of every run's checkpoint that waited for it."""
+    bootstrap = generalisation.bootstrap_of(execution.plan_version.sha256)
+    parent = parent_of(execution)
+    if parent is None:
+        return []
+    if checkpoint.pk != parent.pk:
+        before = complete_cell(execution, parent, cell.condition, cell.split)
+        pairs = [] if before is None else [(checkpoint, before, cell)]
+    else:
+        waiting = EvaluationItem.objects.filter(
+            plan_version=execution.plan_version, condition=cell.condition, split=cell.split
+        ).exclude(checkpoint=parent)
+        later = Checkpoint.objects.filter(pk__in=waiting.values("checkpoint")).order_by("pk")
+        cells = [(item, complete_cell(execution, item, cell.condition, cell.split)) for item in later]
+        pairs = [(item, cell, found) for item, found in cells if found is not None]
+    return [
+        (item.run, f"forgetting:{item.uid}:{cell.condition}", generalisation.forgetting(before, after, bootstrap))
+        for item, before, after in pairs
+    ]
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def batch_groups(record: UpdateRecord) -> list[GroupRecord]:
+    """Records of the groups of a batch, in its order."""
+    rows = Document.objects.filter(kind=GROUP, subject_uid__in=record.group_uids)
+    found = {str(row.subject_uid): parse_group(bytes(row.bytes)) for row in rows}
+    return [found[uid] for uid in record.group_uids]
+
+
+def funnel_records(record: UpdateRecord, stages: Sequence[Stage], split: str) -> list[MetricRecord]:
+    """Count, share of the started and generated tokens of every stage of a batch."""
+    found = []
+    for stage in stages:
+        for name, value, count in (
+            ("funnel_trajectories", float(stage.trajectories), stages[0].trajectories),
+            ("funnel_share", stage.share, stages[0].trajectories),
+            ("funnel_tokens", float(stage.tokens), stage.trajectories),
+        ):
+            found.append(
+                MetricRecord(
+                    f"l3.{name}/1", TRAIN, split, {"stage": stage.name}, value, count, record.policy_version,
+                    record.batch, None, None, record.uid,
+                )
+            )  # fmt: skip
+    return found
+
+
+def funnel_metrics(record: UpdateRecord) -> list[MetricRecord]:
+    """The funnel of a batch."""
+    groups = batch_groups(record)
+    return funnel_records(record, build_funnel(groups, record.policy_version), groups[0].split if groups else "")
+
+
+def decay_metrics(run: Run, split: str, policy_version: int) -> list[MetricRecord]:
+    """Share of the first collection's entropy that is left, and its slope over the last collections.
+
+    Reads the run's own points, the present collection's included. Empty where none was measured.
+    """
+    chosen = MetricPoint.objects.filter(
+        series__run=run, series__definition=ENTROPY, series__phase=TRAIN, series__split=split,
+        series__labels_key=projection.labels_key(ALL_SEGMENTS), value__isnull=False,
+    )  # fmt: skip
+    latest = list(chosen.order_by("-id").values_list("policy_version", "value")[: decay.WINDOW])[::-1]
+    if not latest:
+        return []
+    first = chosen.order_by("id").values_list("value", flat=True)[0]
+    return decay_records(first, [(int(version), float(value)) for version, value in latest], split, policy_version)
+
+
+def decay_records(
+    first: float, latest: Sequence[tuple[int, float]], split: str, policy_version: int
+) -> list[MetricRecord]:
+    """Both values from the first entropy and the latest (policy version, entropy) pairs, oldest first."""
+    pairs = (
+        ("entropy_left", decay.left(first, latest[-1][1]), 1),
+        ("entropy_slope", decay.slope(latest), len(latest)),
+    )
+    return [
+        MetricRecord(f"l4.{name}/1", TRAIN, split, {}, value, count, policy_version, None, None, None, None)
+        for name, value, count in pairs
+    ]
