@@ -67,7 +67,8 @@ def _thoughts(record: ProbeRecord) -> Iterator[tuple[Key, Found]]:
     present = [item for item in every if item.state != "absent"]
     known = [item for item in present if item.state == "read"]
     yield ("l6.think_share", ""), _share(item.state != "absent" for item in every)
-    yield ("l6.think_readable", ""), _share(item.state == "read" for item in present)
+    tried = [item for item in present if item.state in ("read", "unreadable")]
+    yield ("l6.think_readable", ""), _share(item.state == "read" for item in tried)
     held = (fact.holds for item in known for fact in item.statements if fact.holds is not None)
     yield ("l6.statements_true", ""), _share(held)
     yield ("l6.think_action_agreement", ""), _share(item.agrees for item in known if item.agrees is not None)

@@ -19,7 +19,7 @@ CONDITION = "standard"  # no failure is injected into a probe
 FACTUAL, DELETE, CORRUPT, PARAPHRASE, RANDOM = "factual", "delete", "corrupt", "paraphrase", "random"
 INTERVENTIONS = (DELETE, CORRUPT, PARAPHRASE, RANDOM)  # FACTUAL is what they are compared with
 MEASURED, UNAVAILABLE, FAILED = "measured", "unavailable", "failed"
-READ, UNREADABLE, ABSENT = "read", "unreadable", "absent"  # states of a think segment
+READ, UNREADABLE, ABSENT = "read", "unreadable", "absent"  # states of a think segment, beside the last two above
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ class ProbeStatement:
 class ProbeThought:
     """One think segment of a factual rollout, read by the environment.
 
-    ``state``: read, unreadable or absent (no think segment); ``reason`` says why one is unreadable.
+    ``state``: read, unreadable (of no form that the environment knows), absent (no think segment),
+    unavailable (this environment reads none) or failed (its code raised); ``reason`` says why.
     Labels are the environment's coarse names of what the segment intends and what was done.
     ``agrees``: the action is the one that the segment states; None where it states none.
     """

@@ -18,6 +18,7 @@ from workbench.contracts.probe import (
     MEASURED,
     PROBE,
     READ,
+    UNREADABLE,
     ProbeRecord,
     ProbeSample,
     ProbeTask,
@@ -79,7 +80,8 @@ def _thought_metrics(sink: MetricSink, thoughts: Sequence[ProbeThought], uid: st
     present = [item for item in thoughts if item.state != ABSENT]
     known = [item for item in present if item.state == READ]
     sink.mean("l6.think_share", (item.state != ABSENT for item in thoughts), uid)
-    sink.mean("l6.think_readable", (item.state == READ for item in present), uid)
+    tried = [item for item in present if item.state in (READ, UNREADABLE)]
+    sink.mean("l6.think_readable", (item.state == READ for item in tried), uid)
     held = [statement.holds for item in known for statement in item.statements if statement.holds is not None]
     sink.mean("l6.statements_true", held, uid)
     sink.mean("l6.think_action_agreement", (item.agrees for item in known if item.agrees is not None), uid)

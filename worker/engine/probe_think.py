@@ -195,18 +195,18 @@ def read(thoughts: Thoughts | None, missing: str | None, task: Task, session: Se
     """One think segment as the environment reads it, beside the action that followed."""
     if not turn.think_text:
         return ProbeThought(repeat, turn.decision, ABSENT, None, None, None, None, ())
-    reason = missing
-    found = label = None
-    action = turn_action(turn)
-    if thoughts is not None:
+    action, found, label = turn_action(turn), None, None
+    state, reason = UNREADABLE, "of no form that the environment reads"
+    if thoughts is None:
+        state, reason = UNAVAILABLE, str(missing)
+    else:
         try:
             found = thoughts.read_thought(task, session.fork(), turn.think_text)
             label = thoughts.action_label(action) if action is not None else None
-            reason = None if found is not None else "of no form that the environment reads"
         except Exception as error:  # code of an environment from outside
-            found, label, reason = None, None, describe_error("environment", error)
+            found, label, state, reason = None, None, FAILED, describe_error("environment", error)
     if found is None:
-        return ProbeThought(repeat, turn.decision, UNREADABLE, reason, None, label, None, ())
+        return ProbeThought(repeat, turn.decision, state, reason, None, label, None, ())
     agrees = None if found.action is None else action_value(found.action) == action_value(action)
     statements = tuple(ProbeStatement(item.text, item.holds) for item in found.statements)
     return ProbeThought(repeat, turn.decision, READ, None, found.label, label, agrees, statements)

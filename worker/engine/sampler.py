@@ -126,7 +126,10 @@ class Sampler:
         return handles
 
     def continue_from(self, ids: Sequence[int], seed: str, *, decision: int = 0, token: int = 0) -> int:
-        """Open one row on an arbitrary context, its noise counter at (decision, token)."""
+        """Open one row on an arbitrary context, its noise counter at (decision, token).
+
+        ``token`` ids of the decision's budget are spent: what is left is ``max_new_tokens - token``.
+        """
         return self.open([RowStart(tuple(ids), seed, decision, token)])[0]
 
     def append(self, row: int, ids: Sequence[int]) -> None:
@@ -171,10 +174,11 @@ class Sampler:
         row = self._rows[handle]
         if row.prompt_length is not None:
             return
-        budget = min(self.sampling.max_new_tokens, self.context - len(row.ids))
+        budget = min(self.sampling.max_new_tokens - row.token, self.context - len(row.ids))
         if budget < 1:
             raise EngineFault(
-                f"row {handle}: got {len(row.ids)} ids, expected fewer than the context of {self.context}"
+                f"row {handle}: got {len(row.ids)} ids and token {row.token}, expected fewer than the context of "
+                f"{self.context} and than {self.sampling.max_new_tokens} tokens of a turn"
             )
         row.prompt_length = len(row.ids)
         row.noise = uniforms(row.seed, row.decision, row.token, budget).tolist()
