@@ -7,7 +7,7 @@
  (5) blobs: present and hashed again, or tombstoned
  (6) captures: hash and lengths against turns; traces and old log-probabilities against updates
  (7) numbers: rewards, statistics, advantages, eligibility, facts, credits computed again
- (8) metric points: equal to their records, and to what the group, update or probe behind them gives
+ (8) metric points: equal to their records, and to what groups, items, updates, traces and probes give
  (9) closures: manifests and counts built again
 (10) replay: what only the environment can compute again, where a callback is given
 
@@ -95,7 +95,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
         case 7:  # (7)
             check_numbers(log)
         case 8:  # (8)
-            check_metrics(log)
+            check_metrics(log, store)
             check_probes(log)
         case 9:  # (9)
             check_closures(log)

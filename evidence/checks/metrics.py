@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from django.db.models import Count
 
+from evidence.checks import derived
+from evidence.checks.derived import Derived
 from evidence.checks.numbers import close
 from evidence.checks.probes import key_of, probe_values
 from evidence.checks.rebuilt import expected_values
@@ -18,6 +20,7 @@ from runs.actions.record_metrics import METRICS, metrics_uid, parse_metrics
 from runs.actions.record_probe import parse_probe
 from runs.actions.record_update import UPDATE, parse_update
 from runs.models import Document, MetricPoint, MetricSeries
+from workbench.blobs import BlobStore
 from workbench.contracts.canonical import parse_canonical
 from workbench.contracts.probe import PROBE, ProbeRecord
 from workbench.contracts.records import GroupRecord, MetricRecord, UpdateRecord
@@ -26,17 +29,18 @@ CHUNK = 50
 Subject = GroupRecord | UpdateRecord | ProbeRecord
 
 
-def check_metrics(log: StepLog) -> None:
+def check_metrics(log: StepLog, store: BlobStore) -> None:
     """Points by document and position; series by the identity that their points give them."""
+    derived.reset()
     for document in Document.objects.filter(kind=METRICS).order_by("id").iterator(chunk_size=CHUNK):
         with log.reading("runs_metricpoint", document.subject_uid):
-            _document(log, document)
+            _document(log, document, store)
     strangers = MetricPoint.objects.exclude(document__kind=METRICS).values("document").annotate(n=Count("pk"))
     for found in strangers:
         log.problem("runs_metricpoint", found["document"], "document", expected="a metrics document", got=found["n"])
 
 
-def _document(log: StepLog, document: Document) -> None:
+def _document(log: StepLog, document: Document, store: BlobStore) -> None:
     body = parse_canonical(bytes(document.bytes))
     if metrics_uid(body) != document.subject_uid:
         log.problem(
@@ -51,7 +55,7 @@ def _document(log: StepLog, document: Document) -> None:
             "definition": item.definition, "phase": item.phase, "split": item.split, "labels": item.labels,
             "labels_key": projection.labels_key(item.labels), "segment": segment,
         }  # fmt: skip
-    _values(log, document, records)
+    _values(log, document, run_uid, records, store)
     points = MetricPoint.objects.filter(document=document).select_related("series")
     match(log, "runs_metricpoint", document.subject_uid, expected, ((point.position, point) for point in points))
     for row in MetricSeries.objects.filter(uid__in=series).select_related("run"):
@@ -78,9 +82,13 @@ def _equal(first: float | None, second: float | None) -> bool:
     return close(first, second)
 
 
-def _values(log: StepLog, document: Document, records: list[MetricRecord]) -> None:
+def _values(
+    log: StepLog, document: Document, run_uid: str | None, records: list[MetricRecord], store: BlobStore
+) -> None:
     subjects = _subjects(records)
     probed = {uid: probe_values(item) for uid, item in subjects.items() if isinstance(item, ProbeRecord)}
+    update = next((item for item in subjects.values() if isinstance(item, UpdateRecord)), None)
+    rebuild = Derived(document, run_uid, update, store)
     for position, item in enumerate(records):
         subject = subjects.get(item.subject_uid or "")
         expected: list[tuple[float | None, int]] | None
@@ -89,6 +97,7 @@ def _values(log: StepLog, document: Document, records: list[MetricRecord]) -> No
             expected = [] if known is None else [known]
         else:
             expected = None if subject is None else expected_values(item, subject)
+            expected = rebuild.values(item) if expected is None else expected
         if expected is None:
             continue
         log.count()

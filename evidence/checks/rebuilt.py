@@ -1,13 +1,14 @@
 """Metric values that one group's or one update's document fixes, by definition id.
 
-Written apart from the engine. Values of a whole shard (no subject) lie over several documents and
-are proved by the hash of their own record only.
+Written apart from the engine. Values over several documents: ``derived``. Those of a whole shard (no
+subject) are proved by the hash of their own record only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 from workbench.contracts.records import VALID, GroupRecord, MetricRecord, StepRecord, UpdateRecord
 
@@ -28,6 +29,23 @@ def _sigma(record: GroupRecord) -> Found:
     return math.sqrt(sum((value - centre) ** 2 for value in rewards) / len(rewards)), len(rewards)
 
 
+def _edits(first: Sequence[str], second: Sequence[str]) -> int:
+    """Levenshtein distance over the full table."""
+    rows, columns = len(first) + 1, len(second) + 1
+    table = [[row + column if not row or not column else 0 for column in range(columns)] for row in range(rows)]
+    for row, left in enumerate(first, 1):
+        for column, right in enumerate(second, 1):
+            change = table[row - 1][column - 1] + (left != right)
+            table[row][column] = min(table[row - 1][column] + 1, table[row][column - 1] + 1, change)
+    return table[-1][-1]
+
+
+def _edit_distance(record: GroupRecord) -> Found:
+    paths = [[turn.action_text for turn in item.turns] for item in record.trajectories if item.status == VALID]
+    shares = [_edits(a, b) / (max(len(a), len(b)) or 1) for a, b in combinations(paths, 2)]
+    return sum(shares) / len(shares), len(paths)
+
+
 def _distinct(record: GroupRecord) -> Found:
     valid = [item for item in record.trajectories if item.status == VALID]
     return float(len({tuple(turn.action_text for turn in item.turns) for item in valid})), len(valid)
@@ -37,6 +55,7 @@ GROUP_VALUES: dict[str, Callable[[GroupRecord], Found]] = {
     "l3.reward_mean/1": lambda record: _mean(_rewards(record)),
     "l3.group_sigma/1": _sigma,
     "l4.distinct_sequences/1": _distinct,
+    "l4.action_edit_distance/1": _edit_distance,
 }
 
 
@@ -51,10 +70,37 @@ def _drift_max(record: UpdateRecord) -> Found:
     return (max(worst) if worst else None), measured
 
 
+def _drift_mean(record: UpdateRecord) -> Found:
+    known = [item for item in record.credits if item.engine_drift_mean is not None]
+    tokens = sum(item.policy_tokens for item in known)
+    total = sum((item.engine_drift_mean or 0.0) * item.policy_tokens for item in known)
+    return (total / tokens if tokens else None), tokens
+
+
+def _effective_batch(record: UpdateRecord) -> Found:
+    weights = [abs(item.advantage) for item in record.credits]
+    squares = sum(weight * weight for weight in weights)
+    return (sum(weights) ** 2 / squares if squares else None), len(weights)
+
+
+def _with_update(record: UpdateRecord) -> Found:
+    return len(record.trained_group_uids) / max(1, len(record.group_uids)), len(record.group_uids)
+
+
+def _reference(record: UpdateRecord, name: str) -> Found:
+    measures = record.measures
+    return (None, 0) if measures is None else (getattr(measures, name), measures.reference_tokens)
+
+
 UPDATE_VALUES: dict[str, Callable[[UpdateRecord], Found]] = {
     "l1.skipped_share/1": lambda record: (1.0 if record.skipped else 0.0, 1),
     "l1.masked_token_share/1": _masked_share,
     "l1.engine_drift_max/1": _drift_max,
+    "l1.engine_drift_mean/1": _drift_mean,
+    "l1.kl_k1_reference/1": lambda record: _reference(record, "kl_k1_reference"),
+    "l1.kl_k3_reference/1": lambda record: _reference(record, "kl_k3_reference"),
+    "l3.effective_batch/1": _effective_batch,
+    "l3.groups_with_update/1": _with_update,
 }
 # Per optimizer step; ``l1`` shares exist only where the step trained a token.
 STEP_FIELDS = {
@@ -87,9 +133,18 @@ def expected_values(item: MetricRecord, subject: GroupRecord | UpdateRecord) -> 
     if isinstance(subject, GroupRecord):
         rebuild = GROUP_VALUES.get(item.definition)
         return None if rebuild is None else [rebuild(subject)]
+    epoch = item.labels.get("epoch")
+    if "segment" in item.labels:
+        return _segment_values(item.labels["segment"], str(epoch), subject)
     if item.definition in STEP_FIELDS:
-        epoch = item.labels.get("epoch")
         steps = [step for step in subject.steps if str(step.epoch) == epoch]
         return [step_value(step, STEP_FIELDS[item.definition]) for step in steps]
     compute = UPDATE_VALUES.get(item.definition)
     return None if compute is None else [compute(subject)]
+
+
+def _segment_values(segment: str, epoch: str, subject: UpdateRecord) -> list[Found]:
+    """Entropy of a segment at every step of the epoch, as the update recorded it."""
+    steps = {step.step for step in subject.steps if str(step.epoch) == epoch}
+    found = subject.measures.segment_entropies if subject.measures is not None else ()
+    return [(item.entropy, item.tokens) for item in found if item.step in steps and item.segment == segment]
