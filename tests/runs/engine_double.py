@@ -21,6 +21,7 @@ from workbench.contracts import records as r
 from workbench.contracts.canonical import digest, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, GroupSpec, UpdateResult, UpdateSpec
+from workbench.contracts.probe import ProbeSpec
 from workbench.contracts.wire import from_wire, parse_record, record_bytes, to_wire
 
 RUNTIME = "runtime-test"
@@ -197,7 +198,11 @@ def answer(op: str, spec: dict[str, Any], script: Script, store: BlobStore) -> d
         return dict(to_wire(collect(from_wire(CollectSpec, spec), script, store)))
     if op == "update":
         return dict(to_wire(update(from_wire(UpdateSpec, spec), script, store)))
-    raise KeyError(f"op: got {op!r}, expected runtime, collect or update")
+    if op == "probe":
+        from tests.runs.probe_double import probe  # the real arithmetic, which loads torch
+
+        return dict(to_wire(probe(from_wire(ProbeSpec, spec))))
+    raise KeyError(f"op: got {op!r}, expected runtime, collect, update or probe")
 
 
 def handle(op: str, spec: dict[str, Any], *, store: BlobStore, cache_dir: Path, progress: Any) -> dict[str, Any]:
