@@ -56,8 +56,9 @@
     const wide = box.scrollWidth > box.clientWidth + 1;
     box.classList.toggle("more", wide);
     const next = box.nextElementSibling, stands = next && next.classList.contains("scrollhint");
-    if (wide && !stands) { const line = document.createElement("p"); line.className = "scrollhint"; line.textContent = text("scroll"); box.after(line); box.tabIndex = 0; }
-    if (!wide && stands) { next.remove(); box.removeAttribute("tabindex"); }
+    if (wide && !stands) { const line = document.createElement("p"); line.className = "scrollhint"; line.textContent = text("scroll"); box.after(line); }
+    if (!wide && stands) next.remove();
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; else box.removeAttribute("tabindex");
   });
   addEventListener("load", hint); addEventListener("resize", hint); hint();
 

@@ -98,7 +98,7 @@ def test_axe_finds_nothing_serious(site: Site, reader: Watched, context: Browser
         for rule in axe.run(page).response["violations"]:
             if rule["impact"] in SERIOUS:
                 found.append((name, rule["id"], rule["nodes"][0]["html"][:120]))
-    assert found == []
+    assert not found, "\n".join(f"{name}: {rule} {html}" for name, rule, html in found)
 
 
 @pytest.mark.parametrize("context", [{"color_scheme": "dark"}], indirect=True)

@@ -36,6 +36,8 @@ PAGES = {
     "runs:runs": "/runs/",
     "runs:run": "run",
     "runs:run_discarded": "discarded",
+    "runs:layers": "layers",
+    "runs:update": "update",
     "runs:compare": "both",
     "runs:groups": "/groups/",
     "runs:group": "group",
@@ -91,6 +93,7 @@ NO_PAGES = {
         "runs:trajectory_tokens",
     },
     "answer to a form": {"set_language"},
+    "leads elsewhere": {"runs:behind"},
 }
 
 
