@@ -180,7 +180,8 @@ def _waves(sizes: Sequence[int], rows: int) -> Iterator[range]:
 
 
 def _factual(bench: _Bench) -> dict[str, Rollout]:
-    groups, found = bench.spec.collect.groups, {}
+    groups = bench.spec.collect.groups
+    found: dict[str, Rollout] = {}
     for wave in _waves([len(group.slots) for group in groups], bench.spec.rows):
         found |= run_rollouts(
             [groups[index] for index in wave], bench.world.tasks, bench.world.environment, bench.policy.formatter,
