@@ -187,7 +187,8 @@ def expected(body: dict[str, Any]) -> Expected:
         rows += of_arm * rollout["group_size"]
         captures += (of_arm * rollout["group_size"] + seeds * per_checkpoint) * rollout["max_decisions"]
     items = (runs + 1) * per_checkpoint
-    jobs = probe_jobs + 2 * updates + (runs + 1) * shards + 1
+    reasoning = sum(len(arm["seeds"]) * len(layout.probe_batches(body, arm["config"])) for arm in body["arms"])
+    jobs = probe_jobs + 2 * updates + (runs + 1) * shards + reasoning + (plan["probe"] is not None) + 1
     return Expected(runs, updates, groups + probe, rows + probe_rows, items, captures, jobs)
 
 
