@@ -231,7 +231,7 @@ def test_update(key: tuple[str, ...]) -> None:
 
 
 def test_a_skipped_update_has_no_step_and_says_so() -> None:
-    found = table(update_metrics(an_update(skipped="no_signal", steps=(), credits=()), GROUPS, {}), "u")
+    found = table(update_metrics(an_update(skipped="no_signal", steps=(), credits=(), measures=None), GROUPS, {}), "u")
     assert found["l1.skipped_share",] == (1.0, 1)
     assert ("l1.loss", "0") not in found and found["l3.effective_batch",] == (None, 0)
 
