@@ -31,7 +31,6 @@ from runs.actions.record_probe import (
     NOT_AVAILABLE,
     RECORDED,
     probe_axes,
-    probe_seconds,
     record_probe,
     trial_counts,
 )
@@ -207,16 +206,14 @@ def commit_probe(job: Job, checkpoint: Checkpoint, result: ProbeResult) -> None:
         jobs.finish(job, "succeeded", at=at)
         record = record_probe(execution=execution, run=job.run, checkpoint=checkpoint, result=result)
         axes = probe_axes(job.run, record.batch)
-        segment = "" if job.run is not None else str(execution.uid)
-        for source, metrics in ((job.key, result.metrics), (f"{job.key}:cost", probe_seconds(record, result.timing))):
-            write_points(
-                job.run,
-                [dataclasses.replace(item, **axes) for item in metrics],
-                segment=segment,
-                at=at,
-                wall_seconds=_wall_seconds(job.run, at),
-                source=source,
-            )
+        write_points(
+            job.run,
+            [dataclasses.replace(item, **axes) for item in result.metrics],
+            segment="" if job.run is not None else str(execution.uid),
+            at=at,
+            wall_seconds=_wall_seconds(job.run, at),
+            source=job.key,
+        )
         body = {
             "probe": record.uid,
             "record_sha256": result.record_sha256,

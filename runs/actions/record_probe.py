@@ -16,12 +16,11 @@ from workbench.contracts import layout
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.errors import RecordError
 from workbench.contracts.probe import FACTUAL, INTERVENTIONS, PROBE, ProbeRecord, ProbeResult
-from workbench.contracts.records import TRAIN, MetricRecord
+from workbench.contracts.records import TRAIN
 from workbench.contracts.wire import parse_record
 
 PROBE_JOB = "probe_shard"
 RECORDED, NOT_AVAILABLE = "probe.recorded", "probe.unavailable"  # kinds of receipts
-SECONDS = "l6.probe_seconds/1"
 ORDER = (FACTUAL, *INTERVENTIONS)
 
 
@@ -87,17 +86,6 @@ def probe_axes(run: Run | None, batch: int) -> dict[str, int]:
     rows = Trajectory.objects.filter(group__run=run, group__purpose=TRAIN, group__ordinal__lt=batch * size)
     found = rows.aggregate(count=Count("pk"), tokens=Sum("generated_tokens"))
     return {"trajectories": found["count"], "generated_tokens": found["tokens"] or 0}
-
-
-def probe_seconds(record: ProbeRecord, timing: dict[str, float]) -> list[MetricRecord]:
-    """The engine's seconds as a metric of its own write: they are measured, and no study content hashes them."""
-    generated = record.cost.factual + record.cost.regenerated
-    return [
-        MetricRecord(
-            SECONDS, PROBE, record.split, {}, timing.get("seconds"), generated, record.identities.policy_version,
-            record.batch, None, None, None,
-        )
-    ]  # fmt: skip
 
 
 @dataclass(frozen=True)

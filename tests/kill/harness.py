@@ -264,6 +264,8 @@ def check_ledger(home: Path) -> Counter[str]:
     assert receipts["attempt.lost"] == lost.total(), f"{receipts} {lost}"
     ended = Counter(f"{kind} {state}" for kind, state in rows(home, "SELECT kind, state FROM runs_job"))
     assert receipts["shard.collected"] == ended["collect_shard succeeded"] + ended["evaluate_shard succeeded"]
+    assert receipts["probe.recorded"] == ended["probe_shard succeeded"]
+    assert receipts["probe.unavailable"] == ended["probe_shard errored"]
     assert receipts["update.applied"] + receipts["update.skipped"] == ended["apply_update succeeded"]
     assert not rows(home, "SELECT group_id FROM runs_consumedgroup GROUP BY group_id HAVING count(*) > 1")
     return lost

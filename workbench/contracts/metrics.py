@@ -162,7 +162,6 @@ l6.majority_correct | share | probe set | prompt | correctness of a task's most 
 l6.self_consistency_gap | share | probe set | prompt | majority vote of N minus single, mean over tasks | the gap beyond N repeats | none | -1..1 | Wang et al. 2022, "Self-consistency"
 l6.probe_generations | trajectories | probe set | rollout | trajectories that the probe generated beside training and evaluation; by kind | their length: see l6.probe_tokens | none | 0..inf | ours: cost of the probe
 l6.probe_tokens | tokens | probe set | token | tokens that the probe sampled | prompt tokens: they are read, not sampled | none | 0..inf | ours: cost of the probe
-l6.probe_seconds | s | probe set | time | seconds of the engine for the probe, loading of the policy included | what else the machine did meanwhile | none | 0..inf | ours: cost of the probe
 """)
 
 

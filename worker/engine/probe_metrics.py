@@ -64,7 +64,7 @@ def majority_correct(samples: Sequence[ProbeSample]) -> float:
 
 
 def probe_metrics(record: ProbeRecord) -> tuple[MetricRecord, ...]:
-    """Every L6 value of a probe but its seconds, which no hashed content holds."""
+    """Every L6 value of a probe. Its seconds stand in the receipt: no hashed content holds a time."""
     sink = MetricSink(PROBE, record.split, record.identities.policy_version, record.batch)
     thoughts = [thought for task in record.tasks for thought in task.thoughts]
     _thought_metrics(sink, thoughts, record.uid)

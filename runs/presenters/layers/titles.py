@@ -89,7 +89,6 @@ TITLES: dict[str, str | Promise] = {
     "l6.self_consistency_gap": _("Self-consistency gap"),
     "l6.probe_generations": _("Generations of the probe"),
     "l6.probe_tokens": _("Tokens of the probe"),
-    "l6.probe_seconds": _("Seconds of the probe"),
 }
 
 
