@@ -21,7 +21,7 @@ from runs.actions import jobs
 from runs.actions.actors import service_actor
 from runs.actions.advance import advance, lock_execution
 from runs.actions.closure import close_execution
-from runs.actions.derived_metrics import decay_metrics, evaluation_metrics, funnel_metrics
+from runs.actions.derived_metrics import Writing, decay_metrics, evaluation_metrics, funnel_metrics
 from runs.actions.execution import fail_run
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
@@ -80,6 +80,8 @@ def _with_axes(metrics: Sequence[MetricRecord], run: Run | None) -> list[MetricR
     head = RunHead.objects.get(run=run)
     return [
         dataclasses.replace(item, trajectories=head.trajectories, generated_tokens=head.generated_tokens)
+        if item.trajectories is None
+        else item
         for item in metrics
     ]
 
@@ -96,11 +98,16 @@ def _write_metrics(job: Job, metrics: Sequence[MetricRecord], at: datetime) -> N
     )
 
 
-def _write_derived(job: Job, run: Run | None, source: str, metrics: Sequence[MetricRecord], at: datetime) -> None:
+def _write_derived(job: Job, found: Writing, at: datetime) -> None:
     """Points that follow from what is stored, under the run that they speak of (None: the parent)."""
-    segment = "" if run is not None else str(job.execution.uid)
-    wall = _wall_seconds(run, at)
-    write_points(run, _with_axes(metrics, run), segment=segment, at=at, wall_seconds=wall, source=source)
+    write_points(
+        found.run,
+        _with_axes(found.records, found.run),
+        segment="" if found.run is not None else str(job.execution.uid),
+        at=at,
+        wall_seconds=0.0 if found.at_start else _wall_seconds(found.run, at),
+        source=found.source,
+    )
 
 
 def commit_collect(job: Job, spec: CollectSpec, checkpoint: Checkpoint, result: CollectResult) -> None:
@@ -148,11 +155,11 @@ def _commit_groups(
 def _derive(job: Job, spec: CollectSpec, checkpoint: Checkpoint, measured: bool, at: datetime) -> None:
     """Points of the evaluation cell, or of the run's entropy, that this shard completes."""
     if spec.purpose == EVALUATE:
-        for run, source, found in evaluation_metrics(job.execution, checkpoint, spec.condition, spec.split):
-            _write_derived(job, run, source, found, at)
+        for found in evaluation_metrics(job.execution, checkpoint, spec.condition, spec.split):
+            _write_derived(job, found, at)
     elif job.run is not None and measured:
-        found = decay_metrics(job.run, spec.split, spec.policy.policy_version)
-        _write_derived(job, job.run, f"{job.key}:decay", found, at)
+        records = decay_metrics(job.run, spec.split, spec.policy.policy_version)
+        _write_derived(job, Writing(job.run, f"{job.key}:decay", records), at)
 
 
 def _count(run: Run, groups: Sequence[Group], at: datetime) -> None:
@@ -183,7 +190,7 @@ def commit_update(job: Job, result: UpdateResult) -> None:
             updated_at=at,
         )
         _write_metrics(job, result.metrics, at)
-        _write_derived(job, run, f"{job.key}:funnel", funnel_metrics(record), at)
+        _write_derived(job, Writing(run, f"{job.key}:funnel", funnel_metrics(record)), at)
         body = {
             "update": record.uid,
             "record_sha256": result.record_sha256,

@@ -7,6 +7,7 @@ completed by exactly one job.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runs import projection
@@ -15,6 +16,7 @@ from runs.actions.plans import plan_body
 from runs.actions.record_group import GROUP, parse_group
 from runs.models import Checkpoint, Document, EvaluationItem, Execution, MetricPoint, Run
 from runs.statistics import decay, generalisation
+from runs.statistics.bootstrap import Bootstrap
 from runs.statistics.funnel import Stage, build_funnel
 from runs.statistics.generalisation import ANCHOR, IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, Cell
 from workbench.contracts import layout
@@ -46,28 +48,84 @@ def parent_of(execution: Execution) -> Checkpoint | None:
     return Checkpoint.objects.filter(uid=uid).first()
 
 
-def evaluation_metrics(
-    execution: Execution, checkpoint: Checkpoint, condition: str, split: str
-) -> list[tuple[Run | None, str, list[MetricRecord]]]:
-    """What the cell that a job just added to completes: (run, source, records) for each writing of points.
+@dataclass(frozen=True)
+class Writing:
+    """Records of one call of ``write_points``. ``run`` None: the parent's own. ``source``: unique a writing.
 
-    The gap and the forgetting belong to whichever of their two cells is complete last.
+    ``at_start``: they speak of the checkpoint that the run started from, so they stand at its start.
+    """
+
+    run: Run | None
+    source: str
+    records: list[MetricRecord]
+    at_start: bool = False
+
+
+def evaluation_metrics(execution: Execution, checkpoint: Checkpoint, condition: str, split: str) -> list[Writing]:
+    """What the cell that a job just added to completes.
+
+    A gap, a run's baseline and its forgetting belong to whichever of their cells is complete last.
     """
     cell = complete_cell(execution, checkpoint, condition, split)
     if cell is None:
         return []
-    bootstrap = generalisation.bootstrap_of(execution.plan_version.sha256)
-    own = [generalisation.performance(cell, bootstrap)]
-    for other in _gap_partners(split):
-        partner = complete_cell(execution, checkpoint, condition, other)
-        if partner is not None:
-            inside, outside = (partner, cell) if split == OUT_OF_DISTRIBUTION else (cell, partner)
-            own.append(generalisation.gap(inside, outside, bootstrap))
-    run, source = checkpoint.run, f"evaluation:{checkpoint.uid}:{condition}:{split}"
-    found = [(run, source, [item for part in own for item in part])]
-    if split == ANCHOR:
-        found += _forgetting(execution, checkpoint, cell)
+    scene = _Scene(execution, condition, generalisation.bootstrap_of(execution.plan_version.sha256))
+    own = generalisation.performance(cell, scene.bootstrap) + scene.gaps(checkpoint, cell)
+    found = [Writing(checkpoint.run, f"evaluation:{checkpoint.uid}:{condition}:{split}", own)]
+    for later, before, after in scene.pairs(checkpoint, cell):
+        found += scene.against_parent(later, before, after)
     return found
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """One execution under one condition."""
+
+    execution: Execution
+    condition: str
+    bootstrap: Bootstrap
+
+    def cell(self, checkpoint: Checkpoint, split: str) -> Cell | None:
+        return complete_cell(self.execution, checkpoint, self.condition, split)
+
+    def gaps(self, checkpoint: Checkpoint, cell: Cell, like: Checkpoint | None = None) -> list[MetricRecord]:
+        """Gaps of the checkpoint that ``cell`` is a side of, where the other side is complete (of ``like``, too)."""
+        found: list[MetricRecord] = []
+        for other in _gap_partners(cell.split):
+            partner = self.cell(checkpoint, other)
+            if partner is not None and (like is None or self.cell(like, other) is not None):
+                inside, outside = (partner, cell) if cell.split == OUT_OF_DISTRIBUTION else (cell, partner)
+                found += generalisation.gap(inside, outside, self.bootstrap)
+        return found
+
+    def pairs(self, checkpoint: Checkpoint, cell: Cell) -> list[tuple[Checkpoint, Cell, Cell]]:
+        """(a run's checkpoint, the parent's cell, the run's) where ``cell`` is the last of the two."""
+        parent = parent_of(self.execution)
+        if parent is None:
+            return []
+        if checkpoint.pk != parent.pk:
+            before = self.cell(parent, cell.split)
+            return [] if before is None else [(checkpoint, before, cell)]
+        waiting = EvaluationItem.objects.filter(
+            plan_version=self.execution.plan_version, condition=self.condition, split=cell.split
+        ).exclude(checkpoint=parent)
+        later = Checkpoint.objects.filter(pk__in=waiting.values("checkpoint")).select_related("run").order_by("pk")
+        cells = [(item, self.cell(item, cell.split)) for item in later]
+        return [(item, cell, found) for item, found in cells if found is not None]
+
+    def against_parent(self, later: Checkpoint, before: Cell, after: Cell) -> list[Writing]:
+        """The parent's values in the run's own series, so that they start there; on anchors, what was forgotten."""
+        parent = parent_of(self.execution)
+        baseline = generalisation.performance(before, self.bootstrap)
+        if parent is not None:
+            baseline += self.gaps(parent, before, like=later)
+        started = [replace(item, trajectories=0, generated_tokens=0) for item in baseline]
+        where = f"{later.uid}:{self.condition}:{after.split}"
+        found = [Writing(later.run, f"baseline:{where}", started, at_start=True)]
+        if after.split == ANCHOR:
+            lost = generalisation.forgetting(before, after, self.bootstrap)
+            found.append(Writing(later.run, f"forgetting:{where}", lost))
+        return found
 
 
 def _gap_partners(split: str) -> tuple[str, ...]:
@@ -75,30 +133,6 @@ def _gap_partners(split: str) -> tuple[str, ...]:
     if split == OUT_OF_DISTRIBUTION:
         return IN_DISTRIBUTION
     return (OUT_OF_DISTRIBUTION,) if split in IN_DISTRIBUTION else ()
-
-
-def _forgetting(
-    execution: Execution, checkpoint: Checkpoint, cell: Cell
-) -> list[tuple[Run | None, str, list[MetricRecord]]]:
-    """Of the checkpoint itself; or, when the parent's cell comes last, of every run's checkpoint that waited for it."""
-    bootstrap = generalisation.bootstrap_of(execution.plan_version.sha256)
-    parent = parent_of(execution)
-    if parent is None:
-        return []
-    if checkpoint.pk != parent.pk:
-        before = complete_cell(execution, parent, cell.condition, cell.split)
-        pairs = [] if before is None else [(checkpoint, before, cell)]
-    else:
-        waiting = EvaluationItem.objects.filter(
-            plan_version=execution.plan_version, condition=cell.condition, split=cell.split
-        ).exclude(checkpoint=parent)
-        later = Checkpoint.objects.filter(pk__in=waiting.values("checkpoint")).order_by("pk")
-        cells = [(item, complete_cell(execution, item, cell.condition, cell.split)) for item in later]
-        pairs = [(item, cell, found) for item, found in cells if found is not None]
-    return [
-        (item.run, f"forgetting:{item.uid}:{cell.condition}", generalisation.forgetting(before, after, bootstrap))
-        for item, before, after in pairs
-    ]
 
 
 # --- training -------------------------------------------------------------------------------------

@@ -62,11 +62,11 @@ def test_a_forged_value_of_an_evaluation_is_named(
 
     def forge(*arguments: Any) -> list[Any]:
         parts = evaluation_metrics(*arguments)
-        for place, (run, source, records) in enumerate(parts):
-            known = any(item.definition == f"{definition}/1" for item in records)
+        for place, part in enumerate(parts):
+            known = any(item.definition == f"{definition}/1" for item in part.records)
             if known and not done:
-                parts[place] = (run, source, forged(records, definition, labels))
-                done.append(source)
+                parts[place] = replace(part, records=forged(part.records, definition, labels))
+                done.append(part.source)
         return parts
 
     monkeypatch.setattr("worker.recorder.evaluation_metrics", forge)

@@ -56,7 +56,9 @@ def test_cells_gap_and_forgetting_of_a_whole_execution(lab: Lab) -> None:
     assert execution.state == "closed"
     run = run_of(execution, "V")
     for split, value in (("test", 0.6), ("out_of_distribution", 0.4), ("anchor", 0.6)):
-        (row,) = [row for row in points("l5.reward", run) if row.series.split == split]
+        start, row = sorted(_of(run, split), key=lambda row: row.policy_version)
+        assert start.value == pytest.approx(value + 0.2) and start.series_id == row.series_id
+        assert (start.policy_version, start.trajectories, start.wall_seconds) == (0, 0, 0.0)
         assert row.value == pytest.approx(value) and row.count == 2
         assert (row.policy_version, str(row.subject_uid)) == (2, str(head_of(execution, "V").checkpoint.uid))
     parent = {row.series.split: row.value for row in points("l5.reward", None)}
@@ -65,8 +67,10 @@ def test_cells_gap_and_forgetting_of_a_whole_execution(lab: Lab) -> None:
         "out_of_distribution": pytest.approx(0.6),
         "anchor": pytest.approx(0.8),
     }
-    (row,) = points("l5.reward_gap", run, outside="out_of_distribution")
-    assert row.value == pytest.approx(0.2) and row.series.split == "test"
+    gaps = points("l5.reward_gap", run, outside="out_of_distribution")
+    assert sorted(row.policy_version for row in gaps) == [0, 2]
+    for row in gaps:
+        assert row.value == pytest.approx(0.2) and row.series.split == "test"
     for bound in ("low", "high"):
         (row,) = points("l5.reward_forgotten", run, bound=bound)
         assert row.value == pytest.approx(0.2)
@@ -76,6 +80,10 @@ def test_cells_gap_and_forgetting_of_a_whole_execution(lab: Lab) -> None:
     )
     assert set(keys.values()) == {1}
     assert verify(store=blob_store(), steps=[4, 8]).problems == []
+
+
+def _of(run: Run | None, split: str) -> list[MetricPoint]:
+    return [row for row in points("l5.reward", run) if row.series.split == split]
 
 
 @pytest.mark.parametrize("parent_last", [False, True])
@@ -95,6 +103,7 @@ def test_forgetting_is_written_once_whichever_cell_ends_last(lab: Lab, parent_la
     assert not points("l5.reward_forgotten", run)
     lab.drive(execution)
     assert len(points("l5.reward_forgotten", run)) == 1
+    assert sorted(row.policy_version for row in _of(run, "anchor")) == [0, 2]  # it starts at the parent
 
 
 def test_a_cell_is_complete_with_its_last_item_only(lab: Lab) -> None:
