@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from runs.actions.actors import person_actor
 from runs.actions.drafts import create_draft
-from runs.models import Checkpoint, Receipt, SavedFilter, TaskSet, Trajectory, User
+from runs.models import Checkpoint, Receipt, SavedFilter, TaskSet, Trajectory, UpdateBatch, User
 from runs.presenters.catalogue.starts import MINIMAL
 from tests.pages.state import World
 
@@ -25,6 +25,8 @@ def more(world: World, trajectory: Trajectory, owner: User) -> dict[str, str]:
         "task": f"/tasks/{task.uid}/",
         "task_set": f"/task-sets/{TaskSet.objects.get(pk=task.task_set_id).sha256}/",
         "filter": f"/filters/{kept.pk}/",
+        "layers": f"/runs/{world.runs['e3-s17'].uid}/layers/",
+        "update": f"/updates/{UpdateBatch.objects.filter(run=world.runs['e3-s17']).earliest('batch').uid}/",
         "discarded": f"/runs/{world.runs['e3-s17'].uid}/discarded/",
         "both": f"/compare/?run={world.runs['e3-s17'].uid}&run={world.runs['e2f-s17'].uid}",
         "draft": f"/studies/{world.study.slug}/plans/{draft.slug}/",

@@ -36,6 +36,8 @@ PAGES = {
     "runs:runs": "/runs/",
     "runs:run": "run",
     "runs:run_discarded": "discarded",
+    "runs:layers": "layers",
+    "runs:update": "update",
     "runs:compare": "both",
     "runs:groups": "/groups/",
     "runs:group": "group",
