@@ -140,7 +140,7 @@ def _commit_groups(
         if job.run is not None and spec.purpose == "train":
             _count(job.run, rows, at)
         _write_metrics(job, metrics, at)
-        _derive(job, spec, checkpoint, bool(metrics), at)
+        _derive(job, execution, spec, checkpoint, bool(metrics), at)
         body = {
             "purpose": spec.purpose,
             "condition": spec.condition,
@@ -152,10 +152,12 @@ def _commit_groups(
         advance(execution, actor=actor, at=at)
 
 
-def _derive(job: Job, spec: CollectSpec, checkpoint: Checkpoint, measured: bool, at: datetime) -> None:
+def _derive(
+    job: Job, execution: Execution, spec: CollectSpec, checkpoint: Checkpoint, measured: bool, at: datetime
+) -> None:
     """Points of the evaluation cell, or of the run's entropy, that this shard completes."""
     if spec.purpose == EVALUATE:
-        for found in evaluation_metrics(job.execution, checkpoint, spec.condition, spec.split):
+        for found in evaluation_metrics(execution, checkpoint, spec.condition, spec.split):
             _write_derived(job, found, at)
     elif job.run is not None and measured:
         records = decay_metrics(job.run, spec.split, spec.policy.policy_version)

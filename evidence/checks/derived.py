@@ -86,7 +86,7 @@ def _bound(interval: Interval, item: MetricRecord, value: float | None) -> float
 
 def _evaluation(item: MetricRecord) -> Found | None:
     """A value of the L5 table from the items of its checkpoint; None where the checkpoint is unknown."""
-    checkpoint = Checkpoint.objects.filter(uid=item.subject_uid).first()
+    checkpoint = Checkpoint.objects.filter(uid=str(item.subject_uid)).first() if item.subject_uid else None
     group = Group.objects.filter(checkpoint=checkpoint, purpose="evaluate").select_related("plan_version").first()
     if checkpoint is None or group is None:
         return None
@@ -145,11 +145,11 @@ def _funnel(item: MetricRecord, update: UpdateRecord) -> Found:
 def _decay(item: MetricRecord, run_uid: str | None, document: Document) -> Found | None:
     """From the run's entropy points that were stored before ``document``."""
     rows = MetricPoint.objects.filter(
-        series__run__uid=run_uid, series__definition="l2.entropy_sampled/1", series__phase=item.phase,
+        series__run__uid=str(run_uid), series__definition="l2.entropy_sampled/1", series__phase=item.phase,
         series__split=item.split, series__labels_key=projection.labels_key({"segment": "all"}), value__isnull=False,
         document__lt=document.pk,
     ).order_by("document", "position")  # fmt: skip
-    pairs = [(float(version), float(value)) for version, value in rows.values_list("policy_version", "value")]
+    pairs = [(row.policy_version, row.value) for row in rows if row.value is not None]
     if not pairs:
         return None
     if item.definition == "l4.entropy_left/1":

@@ -178,11 +178,13 @@ def decay_metrics(run: Run, split: str, policy_version: int) -> list[MetricRecor
         series__run=run, series__definition=ENTROPY, series__phase=TRAIN, series__split=split,
         series__labels_key=projection.labels_key(ALL_SEGMENTS), value__isnull=False,
     )  # fmt: skip
-    latest = list(chosen.order_by("-id").values_list("policy_version", "value")[: decay.WINDOW])[::-1]
-    if not latest:
-        return []
-    first = chosen.order_by("id").values_list("value", flat=True)[0]
-    return decay_records(first, [(int(version), float(value)) for version, value in latest], split, policy_version)
+    latest = [
+        (version, value)
+        for version, value in chosen.order_by("-id").values_list("policy_version", "value")[: decay.WINDOW]
+        if value is not None
+    ][::-1]
+    first = chosen.order_by("id").values_list("value", flat=True).first()
+    return [] if first is None else decay_records(first, latest, split, policy_version)
 
 
 def decay_records(
