@@ -1,10 +1,11 @@
-"""Step 2: plan versions, their arms and failure schedules, and task sets."""
+"""Step 2: plan versions, their arms and failure schedules, task sets, and what was run of them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from evidence.checks.design import check_design
 from evidence.report import StepLog
 from runs.actions.execution import bound_runtimes
 from runs.actions.tasks import task_identity, task_items, task_uid
@@ -30,6 +31,7 @@ def check_plans(log: StepLog, store: BlobStore) -> None:
         log.count()
         with log.reading("runs_taskset", task_set.uid, "blob_sha256"):
             _task_set(log, task_set, store)
+    check_design(log)
 
 
 def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from evidence.checks.traces import check_trace_values
 from evidence.report import StepLog
 from runs.actions.record_update import UPDATE, parse_update
 from runs.models import Document, Turn
@@ -63,6 +68,7 @@ def _traces(log: StepLog, record: UpdateRecord, store: BlobStore) -> None:
             log.problem("runs_updatebatch", record.uid, "trace_blob_sha256", expected="a trace file", got=None)
         return
     tokens = {item.trajectory_uid: item.policy_tokens for item in record.credits}
+    frames: dict[tuple[int, str], Trace] = {}
     try:
         blob = store.get(record.trace_blob_sha256)
     except BlobError:
@@ -75,7 +81,28 @@ def _traces(log: StepLog, record: UpdateRecord, store: BlobStore) -> None:
         except ContractError as error:
             log.problem("runs_traceframe", name, "frame_sha256", expected=ref.frame_sha256, got=str(error))
             continue
+        frames[ref.step, ref.trajectory_uid] = trace
         _frame(log, name, ref, trace, tokens.get(ref.trajectory_uid))
+    check_trace_values(log, record, frames, _old_values(record, store), _decisions(record))
+
+
+def _old_values(record: UpdateRecord, store: BlobStore) -> Any:
+    """The old log-probabilities of the batch as an array; None where their blob is absent or of another length."""
+    try:
+        data = store.get(record.old_logprobs_sha256 or "")
+    except (BlobError, ValueError):
+        return None
+    expected = FLOAT32 * sum(item.policy_tokens for item in record.credits)
+    return np.frombuffer(data, "<f4") if len(data) == expected else None
+
+
+def _decisions(record: UpdateRecord) -> dict[str, list[int]]:
+    """Decision of every policy token, by trajectory, from the turns."""
+    found: dict[str, list[int]] = {item.trajectory_uid: [] for item in record.credits}
+    turns = Turn.objects.filter(trajectory__uid__in=found).order_by("decision")
+    for uid, decision, tokens in turns.values_list("trajectory__uid", "decision", "policy_tokens"):
+        found[str(uid)] += [decision] * tokens
+    return found
 
 
 def _frame(log: StepLog, name: str, ref: TraceRef, trace: Trace, tokens: int | None) -> None:

@@ -193,10 +193,17 @@ def group_of(
     record = r.GroupRecord(
         uid=index.group_uid, run_uid=run_uid, plan_sha256=plan_sha, purpose=purpose, condition=condition, split=split,
         ordinal=ordinal, task_uid=index.task_uid, task_sha256=task.task_sha256, family=task.family,
-        failure_profile=index.failure_profile, sampling={"temperature": 1.0}, identities=identities(world, checkpoint),
-        trajectories=tuple(trajectories), **statistics,
+        failure_profile=index.failure_profile, sampling=_sampling(world, purpose),
+        identities=identities(world, checkpoint), trajectories=tuple(trajectories), **statistics,
     )  # fmt: skip
     return record, [(item.uid, captures) for item, (_, captures) in zip(trajectories, made, strict=True)]
+
+
+def _sampling(world: World, purpose: str) -> dict[str, Any]:
+    """What the plan gives a group of this purpose."""
+    plan = world.body["plan"]
+    own = {"temperature": plan["evaluation"]["temperature"]} if purpose == r.EVALUATE else {}
+    return {**plan["rollout"]["sampling"], **own}
 
 
 def _traces(trajectories: list[Trajectory], step: int) -> tuple[bytes, tuple[r.TraceRef, ...]]:
@@ -227,6 +234,8 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
     trace, refs = _traces(trajectories, before.policy_version)
     captures = [turn.capture_sha256 for row in trajectories for turn in row.turns.order_by("decision")]
     optimizer = world.updates[-1].optimizer_after if world.updates else None
+    config = layout.arm_of(world.body, "vanilla")["config"]
+    loss = -sum(row.advantage or 0.0 for row in trajectories) / len(trajectories)  # every ratio is 1
     return r.UpdateRecord(
         uid=layout.update_uid(run_uid, batch), run_uid=run_uid, plan_sha256=world.version.sha256, batch=batch,
         policy_version=before.policy_version, adapter_before=before.sha256,
@@ -236,7 +245,7 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
         trained_group_uids=() if skipped else tuple(str(group.uid) for group in groups),
         capture_digest=digest([] if skipped else captures),
         old_logprobs_sha256=None if skipped else store.put(pack_array([-0.5] * (3 * len(captures)), "f4")),
-        objective={"advantage": "grpo"}, optimizer={"name": "adamw"},
+        objective=config["objective"], optimizer=config["optimizer"],
         credits=() if skipped else tuple(
             r.TrajectoryCredit(str(row.uid), str(row.group.uid), row.advantage, row.policy_tokens, row.policy_tokens, 0,
                                False, row.fatal_start, 0.001, 0.002)
@@ -244,7 +253,7 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
         ),
         steps=() if skipped else (
             r.StepRecord(
-                before.policy_version, 0, 0, 0.25, 1.5, 0.01, 0.001, 0.0, 0.1, 0.0, 0.0, math.inf, 2.5, 33, 0,
+                before.policy_version, 0, 0, loss, 1.5, 0.01, math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 2.5, 33, 0,
                 len(trajectories),
             ),
         ),
