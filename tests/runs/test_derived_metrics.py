@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from evidence.verify import verify
 from runs.actions.derived_metrics import complete_cell, parent_of, requested_items
 from runs.actions.plans import plan_body
+from runs.metrics.run_funnel import run_funnel
 from runs.models import EvaluationItem, Job, MetricPoint, Run
 from runs.statistics.funnel import STAGES
 from runs.storage import blob_store
@@ -147,3 +149,19 @@ def test_a_broken_slot_leaves_the_funnel_with_its_group(lab: Lab) -> None:
     lab.drive(execution)
     rows = [points("l3.funnel_trajectories", run_of(execution, "V"), stage=stage)[0].value for stage in STAGES]
     assert rows == [2.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_the_funnel_of_a_run_adds_its_batches(lab: Lab) -> None:
+    """Two batches of two: 4 started, of 12 tokens; none verified, so nothing reaches the end and no cost is named."""
+    execution = lab.start(**ALONE)
+    run = run_of(execution, "V")
+    assert run_funnel(run) is None  # no batch met its update
+    lab.drive(execution)
+    funnel = run_funnel(run)
+    assert funnel is not None
+    assert [stage.trajectories for stage in funnel.stages] == [4, 4, 4, 0, 0, 0, 0]
+    assert [stage.share for stage in funnel.stages] == [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    assert [stage.tokens for stage in funnel.stages] == [12, 12, 12, 0, 0, 0, 0]
+    assert funnel.cost(funnel.stages[2]) == 3.0 and funnel.cost(funnel.stages[-1]) is None
+    made = replace(funnel, hours=0.5)
+    assert made.rate(made.stages[0]) == 8.0 and replace(funnel, hours=None).rate(made.stages[0]) is None
