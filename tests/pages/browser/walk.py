@@ -8,6 +8,7 @@ from django.urls import URLPattern, get_resolver
 
 _STUDY = "/studies/fatal-mask-pair/"
 _PLAN = f"{_STUDY}plans/small/"
+INTERFACES = {"api", "mlflow"}  # namespaces that answer programs, never a person
 ANONYMOUS = {"login", "account_login", "account_signup", "account_inactive"}
 
 # Name of the route: a path, or a name among the addresses that the server of the tests prints.
@@ -98,11 +99,11 @@ NO_PAGES = {
 
 
 def routes(patterns: Any = None, space: str = "") -> dict[str, Any]:
-    """Name and view of every address but those of the REST API."""
+    """Name and view of every address but those of the interfaces for scripts."""
     found: dict[str, Any] = {}
     for entry in get_resolver().url_patterns if patterns is None else patterns:
         if isinstance(entry, URLPattern):
             found[f"{space}{entry.name}"] = entry.callback
-        elif entry.namespace != "api":
+        elif entry.namespace not in INTERFACES:
             found |= routes(entry.url_patterns, space + (f"{entry.namespace}:" if entry.namespace else ""))
     return found
