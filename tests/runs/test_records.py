@@ -67,7 +67,7 @@ def test_world_round_trip(database: BaseDatabaseWrapper, store: BlobStore) -> No
     """Written on SQLite and on PostgreSQL, every row reads back as the documents say.
 
     Among the values: text with NUL (PostgreSQL refuses it: the row shows U+2400, the document keeps
-    it), JSON floats, an infinite KL estimate (NULL, named in ``nonfinite``), None beside 0.
+    it), JSON floats, an infinite norm (NULL, named in ``nonfinite``), None beside 0.
     """
     with transaction.atomic():
         world = build_world(store=store, groups=3, updates=1)
@@ -78,7 +78,11 @@ def test_world_round_trip(database: BaseDatabaseWrapper, store: BlobStore) -> No
     assert min(report.checked.values()) >= 0 and report.checked[4] > 100
     assert Observation.objects.filter(text__contains="\u2400").exists()
     step = UpdateStep.objects.get()
-    assert (step.kl_k3, step.nonfinite, step.clip_low_share) == (None, {"kl_k3": "inf"}, 0.0)
+    assert (step.relative_update_norm, step.nonfinite, step.clip_low_share) == (
+        None,
+        {"relative_update_norm": "inf"},
+        0.0,
+    )
 
 
 def test_group_rows(world: World) -> None:
