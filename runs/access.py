@@ -31,6 +31,7 @@ from runs.models import (
     PlanVersion,
     Run,
     Study,
+    TrackedRun,
     Trajectory,
     Turn,
     UpdateBatch,
@@ -78,7 +79,10 @@ STUDY_PATH: Mapping[type[Model], str] = {
     UpdateBatch: "run__plan_version__plan__study",
     MetricSeries: "run__plan_version__plan__study",
     AuditEntry: "study",
+    TrackedRun: "study",
 }
+# Rows that may stand outside every plan, and the lookup that says so.
+OF_PLANS: Mapping[type[Model], str] = {Run: "plan_version", MetricSeries: "run__plan_version"}
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,12 @@ def study_ids(principal: Principal) -> list[int]:
 
 
 def visible(principal: Principal, rows: QuerySet[M], path: str | None = None) -> QuerySet[M]:
-    """Narrow rows to visible studies. ``path``: the lookup from a row to its study (``STUDY_PATH`` by default)."""
+    """Narrow rows to visible studies. ``path``: the lookup from a row to its study (``STUDY_PATH`` by default).
+
+    Runs are those of plans: what is logged from elsewhere has no plan and is reached through its ``TrackedRun``.
+    """
+    if path is None and rows.model in OF_PLANS:
+        rows = rows.filter(**{f"{OF_PLANS[rows.model]}__isnull": False})
     if principal.user is not None and principal.user.is_superuser and principal.token is None:
         return rows
     path = path or STUDY_PATH[rows.model]
@@ -220,6 +229,9 @@ def study_of(row: Any) -> Study:
         return row
     if isinstance(row, Job) and row.study is not None:
         return row.study
+    if isinstance(row, Run) and row.plan_version_id is None:
+        tracked: Study = row.tracked.study
+        return tracked
     path = "execution__plan_version__plan__study" if isinstance(row, Job) else STUDY_PATH[type(row)]
     for name in path.split("__"):
         row = getattr(row, name)

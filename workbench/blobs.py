@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -22,6 +22,10 @@ class BlobError(OSError):
 
 class BlobMissing(BlobError):
     """No blob of that name lies in the store."""
+
+
+class BlobTooLarge(BlobError):
+    """More bytes than the caller allows; nothing of them is kept."""
 
 
 class BlobCorrupt(BlobError):
@@ -79,6 +83,34 @@ class BlobStore:
             raise
         _sync_directory(target.parent)
         return name
+
+    def put_stream(self, chunks: Iterable[bytes], limit: int) -> tuple[str, int]:
+        """Store what ``chunks`` give, without holding it in memory; returns its SHA-256 and length.
+
+        Raises ``BlobTooLarge`` once there are more than ``limit`` bytes; then nothing is kept.
+        """
+        self._make_directories(self.root)
+        descriptor, temporary = tempfile.mkstemp(dir=self.root, prefix=".put-")
+        found, size = hashlib.sha256(), 0
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for chunk in chunks:
+                    size += len(chunk)
+                    if size > limit:
+                        raise BlobTooLarge(f"bytes: got more than {limit}, expected at most {limit}")
+                    found.update(chunk)
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            target = self.path(found.hexdigest())
+            self._make_directories(target.parent)
+            os.chmod(temporary, 0o444)
+            os.replace(temporary, target)  # the same bytes where there were some: a torn file is repaired
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        _sync_directory(target.parent)
+        return found.hexdigest(), size
 
     def _holds(self, target: Path, data: bytes) -> bool:
         try:

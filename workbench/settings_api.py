@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-API_RATES = {"read": 6000, "change": 600}  # requests per minute of one user, or of one address
+# Requests per minute of one user, or of one address; ``log``: of trainers, which may send each value by itself.
+API_RATES = {"read": 6000, "change": 600, "log": 30_000}
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["runs.api.parsing.StrictJSONParser"],

@@ -24,6 +24,7 @@ def log_format() -> str:
 LOG_FORMAT = log_format()
 
 REQUEST_BODY_LIMIT = 4 * 1024 * 1024  # bytes; more is answered 413 before it is read
+ARTIFACT_LIMIT = 1024 * 1024 * 1024  # bytes of one file that a logged run brings, streamed to disk
 DATA_UPLOAD_MAX_MEMORY_SIZE = REQUEST_BODY_LIMIT
 FILE_UPLOAD_MAX_MEMORY_SIZE = REQUEST_BODY_LIMIT
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000

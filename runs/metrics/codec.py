@@ -97,6 +97,11 @@ def merge(parts: Sequence[Points]) -> Points:
     return Points(step=step, time_ms=time, value=value, flag=flag)
 
 
+def joined(parts: Sequence[Points]) -> Points:
+    """Parts one after the other, nothing dropped."""
+    return Points(*(np.concatenate([getattr(part, name) for part in parts]) for name, _ in COLUMNS))
+
+
 def _strictly_later(step: NDArray[np.int64], time: NDArray[np.int64]) -> bool:
     """Whether (step, time) grows at every point: the order of an undisturbed log, where nothing is to be done."""
     if bool(np.all(step[1:] > step[:-1])):

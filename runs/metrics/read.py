@@ -143,6 +143,19 @@ def _logged(run: Run, keys: Sequence[int], start: int | None, stop: int | None) 
     return {key: _within(codec.merge(some), start, stop) for key, some in parts.items()}
 
 
+def history(run: Run, name: str, *, start: int | None = None, stop: int | None = None) -> Points:
+    """Every logged point of a name over all attempts of a run, in order of (time, step)."""
+    found = load(run, [item for item in series_of(run, names=[name]) if item.is_logged], start=start, stop=stop)
+    points = [part for part in found.values() if len(part)]
+    if not points:
+        return codec.empty()
+    whole = points[0] if len(points) == 1 else codec.joined(points)
+    if len(whole) > 1 and bool(np.any(whole.time_ms[1:] < whole.time_ms[:-1])):
+        order = np.lexsort((whole.value, whole.step, whole.time_ms))
+        whole = Points(*(getattr(whole, column)[order] for column, _ in codec.COLUMNS))
+    return whole
+
+
 def _within(points: Points, start: int | None, stop: int | None) -> Points:
     """Points whose step lies within both bounds."""
     low = 0 if start is None else int(np.searchsorted(points.step, start, "left"))

@@ -30,9 +30,9 @@ SEALED = "metrics.sealed"
 
 def seal_when_due(run: Run, head: TrackedRun, batch: MetricBatch, *, at: datetime) -> None:
     """Seal a run whose landing rows have become many. Call with the head locked."""
-    if head.landed >= SEAL_LEAST and head.landed >= _seal_at(run):
-        seal(run, at=at)
-    elif batch.pk % LOOK_EVERY == 0 and MetricLanding.objects.filter(run=run).count() >= SEAL_BATCHES:
+    is_large = head.landed >= SEAL_LEAST and head.landed >= _seal_at(run)
+    looks = not is_large and batch.pk % LOOK_EVERY == 0
+    if is_large or (looks and MetricLanding.objects.filter(run=run).count() >= SEAL_BATCHES):
         seal(run, at=at)
 
 

@@ -19,6 +19,8 @@ from runs.actions.plans import save_draft
 from runs.actions.record_metrics import write_points
 from runs.actions.studies import create_study, set_visibility
 from runs.actions.tokens import issue_token
+from runs.actions.tracked_files import put_artifact
+from runs.actions.tracking import create_logged_run
 from runs.models import (
     Checkpoint,
     Group,
@@ -31,6 +33,7 @@ from runs.models import (
     TaskSet,
     Trajectory,
     Turn,
+    UpdateBatch,
     User,
 )
 from runs.storage import blob_store
@@ -80,6 +83,14 @@ def _series(run: Run) -> str:
     return str(MetricSeries.objects.get(run=run).uid)
 
 
+def _logged(world: World) -> str:
+    """Name of a run that was logged from elsewhere, with one file."""
+    actor, at = world.study.created_by, timezone.now()
+    head = create_logged_run(world.study, "from elsewhere", by=actor, at=at, tags={"mlflow.runName": "from elsewhere"})
+    put_artifact(head.run, "a.txt", [b"bytes"], limit=100, at=at)
+    return head.external_id
+
+
 def _parts(world: World) -> dict[str, Any]:
     run = world.runs["e3-s17"]
     group = Group.objects.filter(run=run, purpose="train").order_by("pk").first()
@@ -94,6 +105,8 @@ def _parts(world: World) -> dict[str, Any]:
     return {
         "study": world.study.slug,
         "study_uid": world.study.uid,
+        "study_pk": world.study.pk,
+        "logged": _logged(world),
         "plan": world.plan.slug,
         "plan_uid": world.plan.uid,
         "plan_sha": world.version.sha256,
@@ -101,6 +114,7 @@ def _parts(world: World) -> dict[str, Any]:
         "run": run.uid,
         "run_name": run.name,
         "series": _series(run),
+        "update": UpdateBatch.objects.filter(run=run).order_by("batch")[0].uid,
         "other_run": world.runs["e2f-s17"].uid,
         "group": group.uid,  # type: ignore[union-attr]
         "group_sha": group.record_sha256,  # type: ignore[union-attr]

@@ -14,37 +14,19 @@ answered otherwise, ``token`` has its own eight letters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-EVERYONE = "oooooooo"
-SIGNED_IN = "looooooo"
-READERS = "nnoooooo"  # members read; for others it does not exist
-READERS_SIGNED_IN = "lnoooooo"
-WRITERS = "lnfoffoo"  # researchers and admins
-MANAGERS = "lnffffoo"
-AUDITORS = "lnffofoo"
-SITE_ADMINS = "lnnnnnno"
-NEVER = "nnnnnnnn"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One address by its name, one method. ``path`` takes the parts of ``Place.parts``."""
-
-    name: str
-    method: str
-    path: str
-    expected: str
-    body: dict[str, Any] = field(default_factory=dict)
-    token: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_api(self) -> bool:
-        """Whether a token can ask it."""
-        return self.path.startswith("/api/v1/")
-
+from tests.people.rights_row import (
+    AUDITORS,
+    EVERYONE,
+    MANAGERS,
+    NEVER,
+    READERS,
+    READERS_SIGNED_IN,
+    SIGNED_IN,
+    SITE_ADMINS,
+    WRITERS,
+    Row,
+)
+from tests.people.rights_tracking import TRACKING
 
 _PLAN = "/studies/{study}/plans/{plan}/"
 _DRAFT = "/studies/{study}/plans/{draft}/"
@@ -101,6 +83,10 @@ PAGES = [
     Row("runs:run", "GET", "/runs/{run}/", READERS),
     Row("runs:run_live", "GET", "/runs/{run}/live/", READERS),
     Row("runs:series_json", "GET", "/runs/{run}/series/reward.json", READERS),
+    Row("runs:layers", "GET", "/runs/{run}/layers/", READERS),
+    Row("runs:behind", "GET", "/behind/{group}/", READERS),
+    Row("runs:update", "GET", "/updates/{update}/", READERS),
+    Row("runs:reading_judge", "POST", "/runs/{run}/layers/judge/", "lnfoofoo", {"rule": "padding"}),
     Row("runs:layer_data", "GET", "/runs/{run}/layers/data.json?series={series}", READERS),
     Row("runs:series_csv", "GET", "/runs/{run}/series/reward.csv", READERS),
     Row("runs:group", "GET", "/groups/{group}/", READERS),
@@ -225,4 +211,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API
+TABLE = PAGES + API + TRACKING

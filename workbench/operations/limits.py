@@ -12,10 +12,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from runs.api import problems
 
 CHUNK = 64 * 1024
+TRACKING = ("/api/2.0/", "/api/3.0/")  # MLflow's clients read errors in a form of their own
+FILES = "/api/2.0/mlflow-artifacts/artifacts/"  # read by their view piece by piece, within a limit of their own
 
 
 def refusal(request: HttpRequest, status: int, detail: str) -> HttpResponse:
-    """A short answer: a problem as the API has it below /api/, plain text elsewhere."""
+    """A short answer: a problem as the API has it below /api/, MLflow's error in its part, plain text elsewhere."""
+    if request.path_info.startswith(TRACKING):
+        from runs.mlflow import errors  # late: it needs the models
+
+        return errors.refusal("REQUEST_TOO_LARGE" if status == 413 else errors.INVALID, detail)
     if request.path_info.startswith("/api/"):
         return problems.answer(status, detail)
     return HttpResponse(
@@ -33,13 +39,14 @@ class BodyLimit:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        limit = settings.REQUEST_BODY_LIMIT
+        is_file = request.method == "PUT" and request.path_info.startswith(FILES)
+        limit = settings.ARTIFACT_LIMIT if is_file else settings.REQUEST_BODY_LIMIT
         stated = str(request.META.get("CONTENT_LENGTH") or "")
         if stated and not (stated.isascii() and stated.isdigit()):
             return refusal(request, 400, f"Content-Length: got {stated[:24]}, expected a whole number")
         if stated and (len(stated) > 18 or int(stated) > limit):
             return refusal(request, 413, f"body: got {stated[:24]} bytes, expected at most {limit}")
-        if not stated and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
+        if not is_file and not stated and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
             body = _read_chunked(request, limit)
             if body is None:
                 return refusal(request, 413, f"body: got more than {limit} bytes, expected at most {limit}")
