@@ -214,10 +214,10 @@ def commit_probe(job: Job, checkpoint: Checkpoint, result: ProbeResult) -> None:
         execution = lock_execution(job.execution)
         jobs.finish(job, "succeeded", at=at)
         record = record_probe(execution=execution, run=job.run, checkpoint=checkpoint, result=result)
-        axes = probe_axes(job.run, record.batch)
+        trajectories, tokens = probe_axes(job.run, record.batch)
         write_points(
             job.run,
-            [dataclasses.replace(item, **axes) for item in result.metrics],
+            [dataclasses.replace(item, trajectories=trajectories, generated_tokens=tokens) for item in result.metrics],
             segment="" if job.run is not None else str(execution.uid),
             at=at,
             wall_seconds=_wall_seconds(job.run, at),

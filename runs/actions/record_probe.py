@@ -75,17 +75,17 @@ def trial_counts(record: ProbeRecord) -> dict[str, Any]:
     return {"tasks": len(record.tasks), "decisions": len(decisions), "trials": dict(sorted(states.items()))}
 
 
-def probe_axes(run: Run | None, batch: int) -> dict[str, int]:
-    """Training trajectories and generated tokens of the batches before the probe: what its points stand at.
+def probe_axes(run: Run | None, batch: int) -> tuple[int, int]:
+    """(training trajectories, generated tokens) of the batches before the probe: what its points stand at.
 
     The run's head may be further on by now.
     """
     if run is None or run.plan_version is None or run.arm is None:
-        return {"trajectories": 0, "generated_tokens": 0}
+        return 0, 0
     size = layout.arm_of(plan_body(run.plan_version), run.arm.key)["config"]["rollout"]["groups_per_batch"]
     rows = Trajectory.objects.filter(group__run=run, group__purpose=TRAIN, group__ordinal__lt=batch * size)
     found = rows.aggregate(count=Count("pk"), tokens=Sum("generated_tokens"))
-    return {"trajectories": found["count"], "generated_tokens": found["tokens"] or 0}
+    return found["count"], found["tokens"] or 0
 
 
 @dataclass(frozen=True)

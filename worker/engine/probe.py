@@ -23,7 +23,6 @@ from workbench.contracts.capture import Capture
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import GroupSpec
 from workbench.contracts.probe import (
-    FACTUAL,
     FAILED,
     MEASURED,
     ProbeCost,
@@ -222,8 +221,9 @@ def _regenerate(bench: _Bench, probed: Sequence[_Probed]) -> None:
         for index in wave:
             item, trial = pending[index]
             prompt = [*Capture.from_bytes(item.base.captures[item.decision]).prompt_ids, *(trial.forced.prefix or ())]
-            if len(prompt) >= bench.sampler.context:
-                trial.state, trial.reason = FAILED, f"context: got {len(prompt)} ids, expected room for an action"
+            if len(prompt) >= bench.sampler.context or item.noise_token >= bench.sampler.sampling.max_new_tokens:
+                trial.state = FAILED
+                trial.reason = f"room: got {len(prompt)} ids and {item.noise_token} of the turn, expected room for more"
                 continue
             running.append(_continued(bench, item, trial))
             starts.append(RowStart(tuple(prompt), item.base.seed, item.decision, item.noise_token))
@@ -298,7 +298,6 @@ def _task(bench: _Bench, group: GroupSpec, rollouts: dict[str, Rollout], probed:
         for item in probed
         if item.group is group
     )
-    assert all(decision.trials[0].intervention == FACTUAL for decision in decisions)
     return ProbeTask(group.task_uid, task.identity(), task.family, repeats, tuple(thoughts), decisions)
 
 
