@@ -8,6 +8,7 @@
  (6) captures: hash and lengths against turns; traces and old log-probabilities against updates
  (7) numbers: rewards, statistics, advantages, eligibility, facts, credits computed again
  (8) metric points: equal to their records, and to what groups, items, updates, traces and probes give
+     and logged points: chunks hashed again, batches counted, newest points and heads built again
  (9) closures: manifests and counts built again
 (10) replay: what only the environment can compute again, where a callback is given
 
@@ -26,6 +27,7 @@ from evidence.checks.chains import check_chains
 from evidence.checks.closures import check_closures
 from evidence.checks.documents import check_documents
 from evidence.checks.heads import check_heads
+from evidence.checks.logged import check_logged
 from evidence.checks.metrics import check_metrics
 from evidence.checks.numbers import check_numbers
 from evidence.checks.plans import check_plans
@@ -97,6 +99,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
         case 8:  # (8)
             check_metrics(log, store)
             check_probes(log)
+            check_logged(log)
         case 9:  # (9)
             check_closures(log)
         case 10 if recompute is not None:  # (10)

@@ -90,7 +90,8 @@ class Audit:
         match = request.resolver_match
         route = match.view_name if match is not None else ""
         try:
-            if match is not None and not _asks_no_change(request, route):
+            is_on_record = response.status_code < 400 and getattr(request, "leaves_own_record", False)
+            if match is not None and not is_on_record and not _asks_no_change(request, route):
                 record_request(request, status=response.status_code, came=came, at=timezone.now())
         except Exception:  # what was done stands; an answer that hides it would be worse than the missing line
             log.exception("audit: request %s to %s with status %d was not recorded", came.request_id, route,

@@ -17,7 +17,7 @@ from runs.actions.actors import service_actor
 from runs.actions.receipts import append_receipt
 from runs.metrics import codec
 from runs.metrics.names import LOGGED
-from runs.models import MetricBatch, MetricChunk, MetricLanding, MetricSeries, Run, TrackedRun
+from runs.models import MetricChunk, MetricLanding, MetricSeries, Run, TrackedRun
 from workbench.contracts.canonical import digest
 from workbench.contracts.errors import RecordError
 
@@ -28,10 +28,10 @@ CHUNK_POINTS = 65_536
 SEALED = "metrics.sealed"
 
 
-def seal_when_due(run: Run, head: TrackedRun, batch: MetricBatch, *, at: datetime) -> None:
-    """Seal a run whose landing rows have become many. Call with the head locked."""
+def seal_when_due(run: Run, head: TrackedRun, batch: int, *, at: datetime) -> None:
+    """Seal a run whose landing rows have become many. Call with the head locked, after batch row ``batch``."""
     is_large = head.landed >= SEAL_LEAST and head.landed >= _seal_at(run)
-    looks = not is_large and batch.pk % LOOK_EVERY == 0
+    looks = not is_large and batch % LOOK_EVERY == 0
     if is_large or (looks and MetricLanding.objects.filter(run=run).count() >= SEAL_BATCHES):
         seal(run, at=at)
 

