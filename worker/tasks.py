@@ -6,7 +6,9 @@ from typing import Any
 
 from celery.signals import worker_process_init
 from django.conf import settings
+from django.utils import timezone
 
+from runs.actions import imports
 from workbench.celery import app
 
 from . import lifecycle
@@ -29,5 +31,12 @@ def run_job(job_id: int) -> None:
 
 @app.task(name="worker.tasks.reap")
 def reap() -> None:
-    """Look for lost leases and lost messages."""
+    """Look for lost leases and lost messages, and for imports that nobody moves."""
     lifecycle.reap()
+    imports.resend_stale(timezone.now())
+
+
+@app.task(name=imports.TASK)
+def import_log(import_id: int) -> None:
+    """Go on with import ``import_id``."""
+    imports.continue_import(import_id, clock=timezone.now)

@@ -139,8 +139,8 @@ def list_members(path: Path, file: str, limits: Limits) -> Listing:
         return Listing([], [*problems, at.refused("members", len(found), f"at most {limits.members}")])
     good: list[Member] = []
     end, total, names = 0, 0, set()
-    for member in sorted(found, key=lambda item: item.header):
-        at = At(f"{file}!{member.name[:200]}", "member", 0, member.header)
+    for position, member in enumerate(sorted(found, key=lambda item: item.header)):
+        at = At(f"{file}!{member.name[:200]}#{position}", "member", 0, member.header)
         why = unsafe_name(member.name)
         if not why and member.name in names:
             why = "the name a second time"

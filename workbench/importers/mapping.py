@@ -314,6 +314,18 @@ def map_name(framework: str, name: str) -> Mapping | None:
     return next((item for rule, item in _rules(framework) if rule.fullmatch(plain)), None)
 
 
+def as_markdown() -> str:
+    """The tables as they stand in ``docs/import.md``."""
+    parts = []
+    for framework, table in TABLES.items():
+        parts += [f"### {framework}", "", "| name | layer | nearest of ours | note |", "| --- | --- | --- | --- |"]
+        for line in table.strip().splitlines():
+            pattern, layer, nearest, note = (part.strip() for part in line.split("|", 3))
+            parts.append(f"| `{pattern}` | {layer} | {f'`{nearest}`' if nearest else 'none'} | {note} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
 def guess_framework(names: list[str]) -> str:
     """The trainer whose table knows the most of ``names``, "" where none knows half of them or two tie.
 
