@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evidence.report import TOMBSTONED, StepLog
+from runs.actions.retention import kept_for_good
 from runs.actions.tombstones import standing_tombstones
 from runs.models import BlobRef, Checkpoint, Group, TaskSet, UpdateBatch
 from workbench.blobs import BlobCorrupt, BlobMissing, BlobStore
@@ -31,7 +32,10 @@ def referenced() -> Iterator[tuple[str, str, int | None]]:
 
 def check_blobs(log: StepLog, store: BlobStore) -> None:
     """Hash each blob once; a missing one differs from a tombstoned one."""
-    tombstoned = set(standing_tombstones())  # not those whose bytes were produced again
+    tombstoned, faults = judged_tombstones(store)
+    log.count(len(tombstoned) + len(faults))
+    for sha256, column, expected, got in faults:
+        log.problem("runs_tombstone", sha256, column, expected=expected, got=got)
     ledger = set(BlobRef.objects.values_list("sha256", flat=True))
     sizes: dict[str, int | None] = {}
     for sha256, where, stated in referenced():
@@ -45,6 +49,31 @@ def check_blobs(log: StepLog, store: BlobStore) -> None:
         if stated is not None and size is not None and stated != size:
             name = {"runs_blobref": "bytes", "runs_group": "capture_blob_bytes", "runs_checkpoint": "blob_bytes"}[table]
             log.problem(table, sha256, name, expected=size, got=stated)
+
+
+def judged_tombstones(store: BlobStore) -> tuple[set[str], list[tuple[str, str, str, str]]]:
+    """Blobs whose removal the retention rule allows, and (blob, column, expected, got) of every other tombstone.
+
+    Only an adapter or optimizer state that nobody keeps may go, with the recipe of the update that wrote it.
+    A tombstone of anything else is a fault and excuses nothing.
+    """
+    standing = standing_tombstones()  # not those whose bytes were produced again
+    kept = kept_for_good() if standing else set()
+    written: dict[str, set[str]] = {}
+    rows = UpdateBatch.objects.values_list("uid", "checkpoint_after__sha256", "optimizer_after")
+    for uid, adapter, optimizer in rows.iterator(chunk_size=CHUNK) if standing else ():
+        written[str(uid)] = {sha256 for sha256 in (adapter, optimizer) if sha256 is not None}
+    allowed, faults = set(), []
+    for sha256, row in standing.items():
+        recipe = row.recipe if isinstance(row.recipe, dict) else {}
+        if recipe.get("replay") != "apply_update" or sha256 not in written.get(str(recipe.get("update_uid")), set()):
+            expected = "the adapter or optimizer state of the update that its recipe names"
+            faults.append((sha256, "recipe", expected, str(row.recipe)))
+        elif sha256 in kept and not store.exists(sha256):
+            faults.append((sha256, "sha256", "nothing that retention keeps", "a kept blob"))
+        else:
+            allowed.add(sha256)
+    return allowed, faults
 
 
 def _size(log: StepLog, store: BlobStore, sha256: str, table: str, column: str, is_tombstoned: bool) -> int | None:

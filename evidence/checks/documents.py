@@ -17,9 +17,9 @@ def check_documents(log: StepLog) -> None:
     for document in Document.objects.iterator(chunk_size=CHUNK):
         log.count()
         name = f"{document.kind}:{document.subject_uid}"
-        data = bytes(document.bytes)
-        log.compare("runs_document", name, {"sha256": sha256_hex(data)}, document)
         with log.reading("runs_document", name):
+            data = bytes(document.bytes)  # raises where the column holds text
+            log.compare("runs_document", name, {"sha256": sha256_hex(data)}, document)
             parse_canonical(data)
     for receipt in Receipt.objects.order_by("id").iterator(chunk_size=CHUNK):
         name = f"{receipt.stream}#{receipt.seq}"

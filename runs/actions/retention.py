@@ -38,12 +38,18 @@ class Removal:
         return {"replay": "apply_update", "update_uid": str(self.update.uid), "run_uid": str(self.update.run.uid)}
 
 
-def kept_blobs() -> set[str]:
-    """Adapter and optimizer hashes that some execution still needs."""
+def kept_for_good() -> set[str]:
+    """Adapters and optimizer states that no retention takes: parents, evaluated policies, each run's last."""
     kept: set[str] = set(Checkpoint.objects.filter(kind="parent").values_list("sha256", flat=True))
     kept |= set(Checkpoint.objects.filter(evaluation_items__isnull=False).values_list("sha256", flat=True))
     for head in RunHead.objects.select_related("checkpoint"):
         kept |= {sha for sha in (head.checkpoint and head.checkpoint.sha256, head.optimizer_sha256) if sha}
+    return kept
+
+
+def kept_blobs() -> set[str]:
+    """Adapter and optimizer hashes that some execution still needs."""
+    kept = kept_for_good()
     open_runs = Execution.objects.exclude(state__in=ENDED).values_list("pk", flat=True)
     kept |= set(Checkpoint.objects.filter(run__execution__in=open_runs).values_list("sha256", flat=True))
     kept |= {

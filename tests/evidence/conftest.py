@@ -37,7 +37,7 @@ def built_world(
 
 
 @pytest.fixture
-def world(built_world: World, tmp_path: Path) -> Iterator[World]:
+def world(built_world: World, db: None, tmp_path: Path) -> Iterator[World]:
     """The built world with a store of its own; everything that a test does to it is rolled back."""
     shutil.copytree(built_world.store.root, tmp_path / "blobs")
     with transaction.atomic():

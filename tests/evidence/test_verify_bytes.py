@@ -14,7 +14,7 @@ from evidence.report import TOMBSTONED
 from evidence.verify import STEPS, verify
 from runs.actions.receipts import anchor_heads, append_receipt
 from runs.actions.tombstones import tombstone_blob
-from runs.models import Group, Receipt, StreamHead, Trajectory, Turn, UpdateBatch
+from runs.models import Group, Receipt, RunHead, StreamHead, Tombstone, Trajectory, Turn, UpdateBatch
 from tests.evidence.test_verify import found, rewrite, sql
 from tests.runs.builders import AT, World
 from workbench.contracts.canonical import sha256_hex
@@ -97,13 +97,39 @@ def test_missing_and_tombstoned_blobs_differ(world: World, django_capture_on_com
     update = UpdateBatch.objects.order_by("batch").first()
     assert update is not None and update.optimizer_after is not None
     with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        tombstone_blob(update.optimizer_after, "retention", {"replay": "x"}, world.actor, at=AT, store=world.store)
+        recipe = {"replay": "apply_update", "update_uid": str(update.uid), "run_uid": str(update.run.uid)}
+        tombstone_blob(update.optimizer_after, "retention", recipe, world.actor, at=AT, store=world.store)
+    RunHead.objects.update(optimizer_sha256=None)  # the run's last state is never removed
     report = verify(store=world.store)
-    assert report.ok
-    assert {item.severity for item in report.problems} == {TOMBSTONED}
+    assert {item.severity for item in report.problems if item.step == 5} == {TOMBSTONED}
     os.unlink(world.store.path(update.checkpoint_after.sha256))
     report = verify(store=world.store)
     assert [item.row for item in report.faults if item.step == 5] == [update.checkpoint_after.sha256]
+
+
+def test_forged_tombstone_excuses_nothing(world: World) -> None:
+    """A capture file deleted, and a tombstone for it that names a real update: neither hides the other."""
+    update, sha256 = UpdateBatch.objects.earliest("batch"), world.group.capture_blob_sha256
+    recipe = {"replay": "apply_update", "update_uid": str(update.uid), "run_uid": str(update.run.uid)}
+    Tombstone.objects.create(sha256=sha256, reason="retention", recipe=recipe, at=AT, actor=world.actor)
+    os.unlink(world.store.path(sha256))
+    assert {(5, "runs_tombstone", "recipe"), (5, "runs_blobref", "sha256")} <= found(verify(store=world.store))
+
+
+def test_tombstone_of_a_kept_blob_is_found(world: World) -> None:
+    """The optimizer state of the run's head: its own update's recipe, and still needed."""
+    head = RunHead.objects.exclude(optimizer_sha256=None).get()
+    update = UpdateBatch.objects.filter(optimizer_after=head.optimizer_sha256).latest("batch")
+    recipe = {"replay": "apply_update", "update_uid": str(update.uid), "run_uid": str(update.run.uid)}
+    sha256 = str(head.optimizer_sha256)
+    Tombstone.objects.create(sha256=sha256, reason="retention", recipe=recipe, at=AT, actor=world.actor)
+    os.unlink(world.store.path(sha256))
+    assert (5, "runs_tombstone", "sha256") in found(verify(store=world.store))
+
+
+def test_text_where_bytes_belong_is_a_problem_and_no_crash(world: World) -> None:
+    sql("UPDATE runs_document SET bytes = CAST(bytes AS TEXT) WHERE id = (SELECT MIN(id) FROM runs_document)")
+    assert (3, "runs_document", "bytes") in found(verify(store=world.store))
 
 
 def test_swapped_capture_file_is_found(world: World) -> None:
