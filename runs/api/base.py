@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -80,7 +80,7 @@ def _time(text: str) -> datetime:
     value = parse_datetime(text)
     if value is None or value.tzinfo is None:
         raise ValueError(text)
-    return value
+    return value.astimezone(UTC)  # OverflowError where that leaves the calendar
 
 
 _READERS: dict[str, Callable[[str], Any]] = {

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.http import parse_etags
 from rest_framework.request import Request
 
 from runs.api.problems import ApiProblem
@@ -17,6 +18,12 @@ from runs.storage import blob_store
 
 CHUNK = 256 * 1024
 _RANGE = re.compile(r"^bytes=(\d{0,18})-(\d{0,18})$")
+
+
+def _held(request: Request, sha256: str) -> bool:
+    """Whether the caller has these bytes: ``If-None-Match`` with a list, weak tags or ``*`` (RFC 9110, 13.1.2)."""
+    tags = parse_etags(request.headers.get("If-None-Match", ""))
+    return "*" in tags or f'"{sha256}"' in {tag.removeprefix("W/") for tag in tags}
 
 
 def _range(request: Request, size: int, etag: str) -> tuple[int, int] | None:
@@ -67,7 +74,7 @@ def _headers(response: HttpResponseBase, sha256: str, filename: str) -> HttpResp
 
 def send_bytes(request: Request, data: bytes, sha256: str, filename: str, content_type: str) -> HttpResponseBase:
     """Bytes in memory."""
-    if request.headers.get("If-None-Match") == f'"{sha256}"':
+    if _held(request, sha256):
         return _headers(HttpResponse(status=304), sha256, filename)
     part = _range(request, len(data), f'"{sha256}"')
     if part is None:
@@ -87,7 +94,7 @@ def send_blob(request: Request, sha256: str, filename: str, content_type: str) -
         )
     if not store.exists(sha256):
         raise ApiProblem(404, f"blob {sha256}: the store holds no such bytes; run manage.py verify")
-    if request.headers.get("If-None-Match") == f'"{sha256}"':
+    if _held(request, sha256):
         return _headers(HttpResponse(status=304), sha256, filename)
     size = store.size(sha256)
     part = _range(request, size, f'"{sha256}"')

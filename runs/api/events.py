@@ -23,11 +23,13 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs.access import get_visible
+from runs.access import Principal, get_visible
+from runs.access import principal_of as cached
+from runs.api.authentication import principal_of as authenticated
 from runs.api.base import ApiView, Filter, check_parameters, limit_of, sparse
 from runs.api.problems import invalid
 from runs.api.serializers import ReceiptSerializer
-from runs.models import Execution, Plan, Receipt, Run, StreamHead, Study
+from runs.models import Execution, Plan, Receipt, Run, StreamHead, Study, User
 from runs.visibility import STREAMS
 from workbench.contracts.canonical import canonical_bytes, parse_json
 from workbench.contracts.errors import CanonicalError
@@ -122,6 +124,8 @@ class Events(ApiView):
         if text is not None:
             positions = decode(text, streams)
         found, more = self._follow(names, positions, limit, wait)
+        if wait:
+            self._still_allowed(request)
         for receipt in found:
             positions[receipt.stream] = receipt.seq
         items, cursor = sparse(request, ReceiptSerializer, found), encode(streams, positions)
@@ -142,6 +146,17 @@ class Events(ApiView):
             return found, more
         finally:
             WAITERS.release()
+
+    def _still_allowed(self, request: Request) -> None:
+        """Look up caller and rights again: either may have been taken away while the request waited."""
+        fresh = Request(request._request, authenticators=self.get_authenticators())
+        fresh._request.__dict__.pop("_kept_by_principal", None)
+        principal = authenticated(fresh)
+        if principal.user is not None and not User.objects.filter(pk=principal.user.pk, is_active=True).exists():
+            principal = Principal(None)
+        fresh._request.principal = principal  # type: ignore[attr-defined]
+        self.principal = cached(fresh._request)
+        self._streams(request)
 
     def _wait(self, request: Request) -> int:
         text = request.query_params.get("wait", "0")

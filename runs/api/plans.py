@@ -25,7 +25,7 @@ from runs.api.downloads import send_bytes
 from runs.api.problems import ApiProblem, fault, invalid
 from runs.api.serializers import ExecutionSerializer, JobSerializer, PlanSerializer, ProblemEntry, StrictText
 from runs.api.studies import get_study
-from runs.errors import AlreadyFrozen, DomainError
+from runs.errors import AlreadyFrozen, NothingToRun
 from runs.models import Plan, PlanVersion
 from workbench.contracts.canonical import canonical_bytes, encode_float, sha256_hex
 from workbench.contracts.errors import PlanInvalid
@@ -340,7 +340,7 @@ class Start(PlanView):
         plan = self.plan(kwargs["uid"])
         self.read_body(request)
         if plan.current_version is None or plan.state != "frozen":
-            raise DomainError(f"plan: got {plan.slug}, which is {plan.state}, expected a frozen plan")
+            raise NothingToRun(f"plan: got {plan.slug}, which is {plan.state}, expected a frozen plan")
         execution = start_execution(plan.current_version, by=self.actor(), at=timezone.now(), provenance=provenance())
         return Response(
             sparse(request, ExecutionSerializer, [execution])[0],

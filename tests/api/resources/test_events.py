@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from runs.actions.actors import service_actor
 from runs.actions.receipts import append_receipt
+from runs.actions.tokens import revoke_token
 from runs.api import events
 from runs.api.events import Stream, decode, encode
 from runs.api.problems import ApiProblem
-from runs.models import Receipt
+from runs.models import ApiToken, Membership, Receipt, Study
 from tests.api.calls import Api, fields
 from tests.pages.state import World
 
@@ -123,3 +124,30 @@ def test_waiting_ends_in_time_and_gives_way_where_all_places_are_taken(
     begin = time.monotonic()
     assert mara.read(f"events?run={run.uid}&cursor={cursor}&wait=20")["items"] == []
     assert time.monotonic() - begin < 2
+
+
+def test_a_token_revoked_while_it_waits_gets_no_event(world: World, mara: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait is where the token goes and the event comes; the answer is a refusal and not the event."""
+    run = world.runs["e3-s17"]
+    cursor = mara.read(f"events?run={run.uid}&from=now")["cursor"]
+
+    def meanwhile(_: float) -> None:
+        row = ApiToken.objects.get(user__username="mara", revoked_at=None)
+        revoke_token(row, at=world.tick(), by=row.user)
+        append_receipt(f"run:{run.uid}", "test", str(run.uid), {}, actor=service_actor("scheduler"), at=world.tick())
+
+    monkeypatch.setattr(events.time, "sleep", meanwhile)
+    assert mara.get(f"events?run={run.uid}&cursor={cursor}&wait=5").status_code == 401
+
+
+def test_a_role_taken_while_it_waits_hides_the_event(world: World, mara: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world.runs["e3-s17"]
+    cursor = mara.read(f"events?run={run.uid}&from=now")["cursor"]
+
+    def meanwhile(_: float) -> None:
+        Membership.objects.filter(user__username="mara").delete()
+        Study.objects.filter(pk=world.study.pk).update(visibility=Study.PRIVATE)
+        append_receipt(f"run:{run.uid}", "test", str(run.uid), {}, actor=service_actor("scheduler"), at=world.tick())
+
+    monkeypatch.setattr(events.time, "sleep", meanwhile)
+    assert mara.get(f"events?run={run.uid}&cursor={cursor}&wait=5").status_code == 404
