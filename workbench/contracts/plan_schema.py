@@ -33,7 +33,10 @@ ENDPOINT_METRICS = (
 
 @dataclass(frozen=True)
 class Field:
-    """One scalar or free field. ``kind``: str, int, float, bool, dict, seed (decimal string)."""
+    """One scalar or free field. ``kind``: str, int, float, bool, dict, seed (decimal string).
+
+    ``longest``: characters of a text, as many as the narrowest column that it is stored in holds.
+    """
 
     kind: str
     default: Any = REQUIRED
@@ -41,6 +44,7 @@ class Field:
     minimum: float | None = None
     maximum: float | None = None
     nullable: bool = False
+    longest: int = 4000
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Optional:
 
 
 TEXT = {"en": Field("str"), "zh": Field("str", "")}
-_KEY = Field("str")
+TITLE = {"en": Field("str", longest=300), "zh": Field("str", "", longest=300)}
+_KEY = Field("str", longest=100)
 ENDPOINT: dict[str, Any] = {
     "id": _KEY,
     "definition": Field("str"),
@@ -91,7 +96,7 @@ GATE: dict[str, Any] = {
 }
 ARM: dict[str, Any] = {
     "key": _KEY,
-    "title": TEXT,
+    "title": TITLE,
     "role": Field("str", choices=("context", "pair", "gated", "main")),
     "overrides": Field("dict", {}),
     "seeds": ListOf(Field("seed"), None, 1, 100),
@@ -102,7 +107,7 @@ PLAN: dict[str, Any] = {
     "study": _KEY,
     "name": _KEY,
     "scale": Field("str", "custom", choices=("tiny", "small", "full", "custom")),
-    "title": TEXT,
+    "title": TITLE,
     "question": TEXT,
     "policy": {
         "model": Field("str"),
@@ -234,6 +239,11 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):
         problems.append(Problem(path, _show(value), expected))
+    elif field.kind == "str" and (
+        len(value) > field.longest or any(ord(sign) < 32 and sign not in "\t\n" for sign in value)
+    ):
+        limit = f"at most {field.longest} characters, none of them a control character"
+        problems.append(Problem(path, f"{len(value)} characters: {_show(value)}", limit))
     elif field.kind == "seed" and not _is_seed(value):
         problems.append(Problem(path, _show(value), "a decimal string below 2**64, without leading zeros"))
     elif field.choices is not None and value not in field.choices:

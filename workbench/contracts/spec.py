@@ -189,6 +189,12 @@ def _arm_relations(plan: dict[str, Any], arm: dict[str, Any], resolved: dict[str
             "at most runtime.shard_rows",
         ),
         (rows > 32, f"{path}: rollout", f"{rows} rows a batch", "group_size x groups_per_batch of at most 32"),
+        (
+            resolved["optimizer"]["minibatches"] > rollout["group_size"],
+            f"{path}: optimizer.minibatches",
+            resolved["optimizer"]["minibatches"],
+            "at most rollout.group_size: a batch may have one group with signal alone",
+        ),
         (repeats > shard, "evaluation.repeats", repeats, "at most runtime.shard_rows"),
         (no_length, f"{path}: objective.fixed_length", "null", "a length, since aggregation is fixed_length"),
         (
