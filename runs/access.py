@@ -83,6 +83,7 @@ STUDY_PATH: Mapping[type[Model], str] = {
 }
 # Rows that may stand outside every plan, and the lookup that says so.
 OF_PLANS: Mapping[type[Model], str] = {Run: "plan_version", MetricSeries: "run__plan_version"}
+_OF_VERSION = "__plan__study"  # what follows a row's version in its path
 
 
 @dataclass(frozen=True)
@@ -192,27 +193,48 @@ def study_ids(principal: Principal) -> list[int]:
     return found
 
 
+def version_ids(principal: Principal) -> list[int]:
+    """Keys of the frozen versions of visible plans."""
+    rows = PlanVersion.objects.filter(plan__study__in=study_ids(principal)).values_list("pk", flat=True)
+    found: list[int] = principal.once("version_ids", lambda: list(rows))
+    return found
+
+
+def execution_ids(principal: Principal) -> list[int]:
+    """Keys of the executions of visible plans: at most one for each frozen version."""
+    rows = Execution.objects.filter(plan_version__in=version_ids(principal)).values_list("pk", flat=True)
+    found: list[int] = principal.once("execution_ids", lambda: list(rows))
+    return found
+
+
+def sees_everything(principal: Principal) -> bool:
+    """A signed-in site admin: rows without a study included."""
+    return principal.user is not None and principal.user.is_superuser and principal.token is None
+
+
 def visible(principal: Principal, rows: QuerySet[M], path: str | None = None) -> QuerySet[M]:
     """Narrow rows to visible studies. ``path``: the lookup from a row to its study (``STUDY_PATH`` by default).
 
     Runs are those of plans: what is logged from elsewhere has no plan and is reached through its ``TrackedRun``.
     """
-    if path is None and rows.model in OF_PLANS:
-        rows = rows.filter(**{f"{OF_PLANS[rows.model]}__isnull": False})
-    if principal.user is not None and principal.user.is_superuser and principal.token is None:
+    if sees_everything(principal):
+        if path is None and rows.model in OF_PLANS:
+            rows = rows.filter(**{f"{OF_PLANS[rows.model]}__isnull": False})
         return rows
     path = path or STUDY_PATH[rows.model]
-    # A list and no subquery: SQLite's planner would walk every row otherwise; studies are few.
+    # A list and no subquery: SQLite's planner would walk every row otherwise; studies and versions are few.
+    version = path.removesuffix(_OF_VERSION)
+    if version != path:  # by the version's key: two joins less than by the study's, and an index serves it
+        return rows.filter(**{f"{version}__in": version_ids(principal)})
     return rows.filter(**{f"{path}__in": study_ids(principal)})
 
 
 def visible_jobs(principal: Principal, rows: QuerySet[Job] | None = None) -> QuerySet[Job]:
     """Jobs of visible studies, those outside an execution included."""
     rows = Job.objects.all() if rows is None else rows
-    if principal.user is not None and principal.user.is_superuser and principal.token is None:
+    if sees_everything(principal):
         return rows
-    studies = study_ids(principal)
-    return rows.filter(Q(execution__plan_version__plan__study__in=studies) | Q(study__in=studies))
+    return rows.filter(Q(execution__in=execution_ids(principal)) | Q(study__in=study_ids(principal)))
 
 
 def get_visible(principal: Principal, rows: QuerySet[M], path: str | None = None, **lookup: Any) -> M:

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from runs.access import PLAN_WRITE, REVIEW_WRITE, Principal, can, visible
+from runs.access import PLAN_WRITE, REVIEW_WRITE, Principal, can, sees_everything, visible
 from runs.actions.plans import plan_body
 from runs.models import PlanVersion, Study, Task, TaskSet
-from runs.visibility import sees_everything
 
 
 def visible_versions(principal: Principal) -> QuerySet[PlanVersion]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from datetime import datetime
 from typing import Any
@@ -14,8 +13,9 @@ from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_plan
 from runs.errors import AlreadyFrozen, DomainError, StaleTransition
 from runs.models import Actor, Arm, FailureSchedule, Plan, PlanVersion, Study
+from runs.parsed import Parsed
 from runs.statistics.verdicts import check_endpoint
-from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
+from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, sha256_hex
 from workbench.contracts.errors import PlanInvalid, Problem
 from workbench.contracts.spec import freeze_body
 
@@ -219,18 +219,18 @@ def project_arms(version: PlanVersion, body: dict[str, Any]) -> None:
     )
 
 
+_BODIES = Parsed("plan", most=32)
+
+
 def plan_body(version: PlanVersion) -> dict[str, Any]:
-    """The frozen body, parsed from its stored bytes, whose hash is checked. Treat it as read-only."""
-    data = bytes(version.bytes)
-    if sha256_hex(data) != version.sha256:
-        raise DomainError(f"plan {version.uid}: its bytes hash to {sha256_hex(data)}, expected {version.sha256}")
-    return _parse_body(data)
+    """The frozen body, parsed from its stored bytes, whose hash is checked. Treat it as read-only.
 
-
-@functools.lru_cache(maxsize=8)
-def _parse_body(data: bytes) -> dict[str, Any]:
-    body: dict[str, Any] = parse_canonical(data)
-    return body
+    A row that was read without its bytes, as lists do, is answered by its hash where this process has parsed that body.
+    """
+    if "bytes" not in version.get_deferred_fields() and sha256_hex(bytes(version.bytes)) != version.sha256:
+        found = sha256_hex(bytes(version.bytes))
+        raise DomainError(f"plan {version.uid}: its bytes hash to {found}, expected {version.sha256}")
+    return _BODIES.get(version.sha256, lambda: bytes(version.bytes))
 
 
 def supersede_plan(plan: Plan, *, reason: str, by: Actor, at: datetime) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 
 from runs.models import Actor, Anchor, Receipt, StreamHead
+from runs.streams import study_of_stream
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
 
 RECEIPT_SCHEMA = "workbench.receipt/1"
@@ -49,7 +50,7 @@ def _locked_head(stream: str) -> StreamHead:
     if head is None:
         try:
             with transaction.atomic():
-                StreamHead.objects.create(stream=stream, seq=0, sha256=genesis(stream))
+                StreamHead.objects.create(stream=stream, study=study_of_stream(stream), seq=0, sha256=genesis(stream))
         except IntegrityError:
             pass  # another writer made it first; the lock below waits for that writer
         head = heads.get(stream=stream)

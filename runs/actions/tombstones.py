@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from runs.actions.receipts import append_receipt, lock_stream
 from runs.models import Actor, Receipt, Tombstone
@@ -41,10 +42,15 @@ def produced_again(hashes: Collection[str] | None = None) -> set[str]:
 
 def standing_tombstones(hashes: Collection[str] | None = None) -> dict[str, Tombstone]:
     """Tombstones that hold now, by hash: those of all blobs, or of some."""
+    return {row.sha256: row for row in standing_rows(hashes)}
+
+
+def standing_rows(hashes: Collection[str] | None = None) -> QuerySet[Tombstone]:
+    """The same as rows, for a condition of a query. One query, and one more where there are any."""
     rows = Tombstone.objects.all() if hashes is None else Tombstone.objects.filter(sha256__in=set(hashes))
-    found = {row.sha256: row for row in rows}
-    back = produced_again(None if hashes is None else found.keys()) if found else set()
-    return {sha256: row for sha256, row in found.items() if sha256 not in back}
+    buried = None if hashes is None else list(rows.values_list("sha256", flat=True))
+    back = set() if buried == [] else produced_again(buried)
+    return rows.exclude(sha256__in=back) if back else rows
 
 
 def tombstone_blob(

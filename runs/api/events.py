@@ -30,7 +30,7 @@ from runs.api.base import ApiView, Filter, check_parameters, limit_of, sparse
 from runs.api.problems import invalid
 from runs.api.serializers import ReceiptSerializer
 from runs.models import Execution, Plan, Receipt, Run, StreamHead, Study, User
-from runs.visibility import STREAMS
+from runs.streams import STREAMS
 from workbench.contracts.canonical import canonical_bytes, parse_json
 from workbench.contracts.errors import CanonicalError
 

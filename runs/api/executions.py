@@ -18,6 +18,7 @@ from runs.api.base import DetailView, Filter, ListView, OfPlan, PostView, check_
 from runs.api.problems import invalid
 from runs.api.serializers import ExecutionSerializer, JobSerializer, NumberOrNull, RunSerializer
 from runs.models import Execution, Job, Run
+from runs.models.plan import heavy
 from runs.presenters.series import DEFINITIONS, Definition
 from runs.states import JOB_TRANSITIONS, RUN_TRANSITIONS
 from workbench.contracts.canonical import encode_float
@@ -27,12 +28,13 @@ VERBS = ("pause", "resume", "cancel")
 
 def executions() -> QuerySet[Execution]:
     """Executions with what their representation reads."""
-    return Execution.objects.select_related("plan_version__plan__study")
+    return Execution.objects.select_related("plan_version__plan__study").defer(*heavy("plan_version__"))
 
 
 def runs() -> QuerySet[Run]:
     """Runs with what their representation reads."""
-    return Run.objects.select_related("head__checkpoint", "arm", "execution", "plan_version__plan__study")
+    rows = Run.objects.select_related("head__checkpoint", "arm", "execution", "plan_version__plan__study")
+    return rows.defer(*heavy("plan_version__"), "arm__config_bytes")
 
 
 def jobs() -> QuerySet[Job]:

@@ -82,7 +82,8 @@ class DifferenceSerializer(s.Serializer[Any]):
 
 def rows_of_plans() -> QuerySet[Plan]:
     """Plans with what their representation reads."""
-    return Plan.objects.select_related("study", "current_version__execution")
+    rows = Plan.objects.select_related("study", "current_version__execution")
+    return rows.defer("current_version__bytes", "current_version__strict_pairs")
 
 
 class PlanView(PostView):

@@ -10,7 +10,8 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from runs.access import get_visible, visible
+from runs.access import get_visible, sees_everything, version_ids, visible
+from runs.actions.tombstones import standing_tombstones
 from runs.api.base import ApiView, DetailView, Filter, ListView, OfPlan, check_parameters
 from runs.api.downloads import send_blob, send_bytes
 from runs.api.problems import ApiProblem
@@ -22,9 +23,10 @@ from runs.api.record_serializers import (
     TrajectoryDetail,
     TrajectorySerializer,
 )
-from runs.models import Checkpoint, EvaluationItem, Group, Tombstone, Trajectory, Turn
+from runs.models import Checkpoint, EvaluationItem, Group, Trajectory, Turn
+from runs.models.plan import heavy
 from runs.storage import blob_store
-from runs.visibility import sees_everything, version_ids, visible_checkpoints
+from runs.visibility import visible_checkpoints
 from workbench.capturefile import read_capture
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.capture import Capture
@@ -166,7 +168,7 @@ def capture_bytes(turn: Turn) -> bytes:
     blob = turn.trajectory.group.capture_blob_sha256
     store = blob_store()
     if not store.exists(blob):
-        gone = Tombstone.objects.filter(sha256=blob).first()
+        gone = standing_tombstones([blob]).get(blob)
         raise ApiProblem(
             410 if gone else 404, f"blob {blob}: " + (gone.reason if gone else "the store holds no such bytes")
         )
@@ -311,4 +313,4 @@ class Evaluations(ListView):
 
     def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
         rows = EvaluationItem.objects.select_related("plan_version__plan", "run", "checkpoint", "task", "trajectory")
-        return visible(self.principal, rows)
+        return visible(self.principal, rows.defer(*heavy("plan_version__")))

@@ -6,6 +6,16 @@ from django.db import models
 
 from workbench.db import AppendOnlyModel
 
+_HEAVY = ("bytes", "strict_pairs", "plan__draft_text")
+
+
+def heavy(path: str = "") -> tuple[str, ...]:
+    """Columns of a version, and of its plan, that no list shows; ``path`` leads there, as in ``run__plan_version__``.
+
+    A list defers them: a plan's bytes are some 100 kB, which would be read once a row.
+    """
+    return tuple(f"{path}{name}" for name in _HEAVY)
+
 
 class Plan(models.Model):
     """Head: state and draft text. ``current_version`` is None until the first freeze."""

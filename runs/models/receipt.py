@@ -8,9 +8,13 @@ from workbench.db import AppendOnlyModel
 
 
 class StreamHead(models.Model):
-    """Last position and hash of a stream; its row lock orders the appends. ``seq`` 0: nothing appended."""
+    """Last position and hash of a stream; its row lock orders the appends. ``seq`` 0: nothing appended.
+
+    ``study``: whose readers may read the stream; None for one of no study, which the site's admins alone see.
+    """
 
     stream = models.CharField(max_length=200, unique=True)
+    study = models.ForeignKey("runs.Study", models.PROTECT, null=True, related_name="+")
     seq = models.PositiveBigIntegerField(default=0)
     sha256 = models.CharField(max_length=64)
 

@@ -8,15 +8,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from runs.access import Principal, visible
 from runs.actions.plans import plan_body
 from runs.models import Execution, Group
+from runs.models.plan import heavy
 
 PREPARING_STALE = timedelta(minutes=15)
 OPEN_STATES = ("running", "paused", "interrupted", "pending")
 BUNDLED_SCALES = ("tiny", "small", "full")
+LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,20 @@ class ExecutionLine:
         return self.execution.state
 
 
-def execution_lines(principal: Principal) -> list[ExecutionLine]:
-    """Visible executions that have not ended, by study and plan."""
-    rows = (
+def open_executions(principal: Principal) -> QuerySet[Execution]:
+    """Visible executions that have not ended, by study and plan; without the plans' bytes."""
+    return (
         visible(principal, Execution.objects.filter(state__in=OPEN_STATES))
         .select_related("plan_version__plan__study")
+        .defer(*heavy("plan_version__"))
         .order_by("plan_version__plan__study__slug", "plan_version__plan__slug")
     )
-    return [_line(row) for row in rows]
+
+
+def execution_lines(principal: Principal, limit: int = LISTED) -> list[ExecutionLine]:
+    """The open executions that changed last, at most ``limit``, by study and plan."""
+    newest = list(open_executions(principal).order_by("-updated_at", "-pk").values_list("pk", flat=True)[:limit])
+    return [_line(row) for row in open_executions(principal).filter(pk__in=newest)]
 
 
 def _line(execution: Execution) -> ExecutionLine:

@@ -65,7 +65,9 @@ RUN_HEAD_STUDY = "run__plan_version__plan__study"
 def attention_count(principal: Principal) -> int:
     """Visible runs and jobs that a person should look at."""
     heads = visible(principal, RunHead.objects.filter(state__in=TROUBLED_RUNS), RUN_HEAD_STUDY)
-    return heads.count() + visible_jobs(principal).filter(state__in=TROUBLED_JOBS).count()
+    jobs = visible_jobs(principal).filter(state__in=TROUBLED_JOBS)
+    found: int = principal.once("attention", lambda: heads.count() + jobs.count())
+    return found
 
 
 def _executed(principal: Principal, study: Study | None) -> Execution | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Max, Q
@@ -13,8 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from runs.access import Principal, visible, visible_jobs, visible_studies
-from runs.models import EvaluationItem, Execution, Job, Run, RunHead, Study
-from runs.presenters.executions import ExecutionLine, Preparing, stage_word
+from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study
+from runs.models.plan import heavy
+from runs.presenters.executions import Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
 from runs.presenters.progress import Progress, held_by_execution, run_progress
 
@@ -69,6 +71,7 @@ def running(principal: Principal, limit: int = LIMIT) -> list[Moving]:
     runs = list(
         visible(principal, Run.objects.filter(head__state__in=("running", "paused")))
         .select_related("head", "arm", "plan_version__plan__study", "execution")
+        .defer(*heavy("plan_version__"), "arm__config_bytes")
         .order_by("plan_version__plan__slug", "name", "pk")[:limit]
     )
     jobs: dict[int, Job] = {}
@@ -95,6 +98,7 @@ def _runs_in(principal: Principal, states: tuple[str, ...], limit: int) -> list[
         )
         for head in visible(principal, RunHead.objects.filter(state__in=states), RUN_HEAD_STUDY)
         .select_related("run__plan_version__plan")
+        .defer(*heavy("run__plan_version__"))
         .order_by("-updated_at")[:limit]
     ]
 
@@ -120,46 +124,50 @@ def attention(principal: Principal, limit: int = LIMIT) -> list[Attention]:
         for job in visible_jobs(principal)
         .filter(state__in=TROUBLED_JOBS)
         .select_related("run__plan_version__plan")
+        .defer(*heavy("run__plan_version__"))
         .order_by("-created_at")[:limit]
     ]
     return sorted(found, key=lambda item: item.at, reverse=True)[:limit]
 
 
-def study_cards(principal: Principal) -> list[StudyCard]:
-    """Every visible study; five queries in all."""
-    shown = list(visible_studies(principal).values_list("pk", flat=True))
+def study_cards(principal: Principal, own: Study | None = None) -> list[StudyCard]:
+    """Every visible study, or ``own`` alone, which the reader sees; five queries in all."""
+    studies = visible_studies(principal) if own is None else Study.objects.filter(pk=own.pk)
+    shown = list(studies.annotate(plan_count=Count("plans")).order_by("slug"))
+    versions = dict(PlanVersion.objects.filter(plan__study__in=shown).values_list("pk", "plan__study"))
+    rows = Run.objects.filter(plan_version__in=versions).values_list("plan_version", "head__state")
     states: dict[int, dict[str, int]] = {}
-    for study, state, n in (
-        Run.objects.filter(plan_version__plan__study__in=shown)
-        .values_list("plan_version__plan__study", "head__state")
-        .annotate(n=Count("pk"))
-        .order_by()
-    ):
-        states.setdefault(study, {})[state] = n
-    evaluated = EvaluationItem.objects.filter(plan_version__plan__study__in=shown)
-    items = dict(evaluated.values_list("plan_version__plan__study").annotate(n=Count("pk")).order_by())
+    last: dict[int, datetime] = {}
+    for version, state, n, at in rows.annotate(n=Count("pk"), at=Max("head__updated_at")).order_by():
+        study = versions[version]
+        of_study = states.setdefault(study, {})
+        of_study[state] = of_study.get(state, 0) + n
+        if at is not None:
+            last[study] = max(at, last.get(study, at))
+    items: dict[int, int] = {}
+    evaluated = EvaluationItem.objects.filter(plan_version__in=versions).values_list("plan_version")
+    for version, n in evaluated.annotate(n=Count("pk")).order_by():
+        items[versions[version]] = items.get(versions[version], 0) + n
     executions: dict[int, list[Execution]] = {}
-    begun = Execution.objects.filter(plan_version__plan__study__in=shown)
-    for execution in begun.select_related("plan_version__plan").order_by("-updated_at"):
-        executions.setdefault(execution.plan_version.plan.study_id, []).append(execution)
-    studies = Study.objects.filter(pk__in=shown).annotate(
-        plan_count=Count("plans", distinct=True), last=Max("plans__versions__runs__head__updated_at")
-    )
+    begun = Execution.objects.filter(plan_version__in=versions).select_related("plan_version__plan")
+    for execution in begun.defer(*heavy("plan_version__")).order_by("-updated_at"):
+        executions.setdefault(versions[execution.plan_version_id], []).append(execution)
     return [
         StudyCard(
-            study,
-            study.plan_count,
-            states.get(study.pk, {}),
-            executions.get(study.pk, [])[:3],
-            items.get(study.pk, 0),
-            study.last,
+            study, study.plan_count, states.get(study.pk, {}), executions.get(study.pk, [])[:3], items.get(study.pk, 0),
+            last.get(study.pk),
         )
-        for study in studies.order_by("slug")
-    ]
+        for study in shown
+    ]  # fmt: skip
+
+
+def open_states(principal: Principal) -> list[tuple[str, str, str]]:
+    """State, phase and plan of every open execution."""
+    return list(open_executions(principal).values_list("state", "phase", "plan_version__plan__slug"))
 
 
 def headline(
-    principal: Principal, moving: list[Moving], executions: list[ExecutionLine], preparing: Preparing | None
+    principal: Principal, moving: list[Moving], open_ones: list[tuple[str, str, str]], preparing: Preparing | None
 ) -> SafeString:
     """The sentence that opens the page."""
     heads = visible(principal, RunHead.objects.all(), RUN_HEAD_STUDY)
@@ -169,9 +177,9 @@ def headline(
         parts.append(
             _("Preparing %(study)s: %(stage)s") % {"study": preparing.study, "stage": stage_word(preparing.stage)}
         )
-    if not counts["total"] and not executions:
+    if not counts["total"] and not open_ones:
         return format_html("{}", "; ".join(parts) + _(".") if parts else _("Nothing has run here yet."))
-    happening = _happening(moving, executions)
+    happening = _happening(moving, open_ones)
     if happening or not parts:
         parts.append(happening or _("Nothing runs now"))
     parts.append(_("%(n)d of %(of)d runs completed") % {"n": counts["done"], "of": counts["total"]})
@@ -183,19 +191,19 @@ def headline(
     return format_html("{}", _("; ").join(parts) + _("."))
 
 
-def _happening(moving: list[Moving], executions: list[ExecutionLine]) -> str:
-    """What goes on, the liveliest first; empty where nothing does."""
+def _happening(moving: list[Moving], executions: list[tuple[str, str, str]]) -> str:
+    """What goes on, the liveliest first; empty where nothing does. ``executions``: state, phase and plan of each."""
     going = sum(item.state == "running" for item in moving)
     if going:
         return ngettext("%(n)d run goes on", "%(n)d runs go on", going) % {"n": going}
-    by_phase = {line.execution.phase: line.plan for line in executions if line.execution.state == "running"}
+    by_phase = {phase: plan for state, phase, plan in executions if state == "running"}
     if "preflight" in by_phase:
         return _("Preflight of %(plan)s") % {"plan": by_phase["preflight"]}
     if "close" in by_phase:
         return _("Closing %(plan)s") % {"plan": by_phase["close"]}
     if by_phase:
         return _("%(plan)s goes on") % {"plan": next(iter(by_phase.values()))}
-    states = {line.execution.state: line.plan for line in executions}
+    states = {state: plan for state, _phase, plan in executions}
     if "interrupted" in states:
         return _("%(plan)s is interrupted") % {"plan": states["interrupted"]}
     if "paused" in states:

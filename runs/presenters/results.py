@@ -12,10 +12,11 @@ from django.utils.translation import gettext_lazy
 
 from runs.actions.plans import plan_body
 from runs.models import Document, EvaluationItem, Execution, PlanVersion
+from runs.parsed import Parsed
 from runs.presenters.evaluation import CellView, cells_of, planned_items
 from runs.presenters.terms import term
 from runs.templatetags.ui import format_number
-from workbench.contracts.canonical import decode_float, parse_canonical
+from workbench.contracts.canonical import decode_float
 
 PARENT = "parent"
 SENTENCES: dict[str, Any] = {
@@ -110,12 +111,20 @@ class EndpointView:
         return f"{self.endpoint['id']} ({', '.join(self.arms)})" if several else str(self.endpoint["id"])
 
 
+_AGGREGATES = Parsed("aggregate", most=4)
+
+
 def stored_aggregate(execution: Execution | None) -> tuple[dict[str, Any] | None, Document | None]:
-    """The aggregate that closing stored, parsed, with its document; (None, None) before that."""
+    """The aggregate that closing stored, with its document; (None, None) before that. Treat it as read-only.
+
+    Megabytes of canonical text are read and parsed once for each hash, and their hash is checked then.
+    """
     if execution is None:
         return None, None
-    document = Document.objects.filter(kind="aggregate", subject_uid=execution.uid).first()
-    return (parse_canonical(bytes(document.bytes)), document) if document else (None, None)
+    document = Document.objects.filter(kind="aggregate", subject_uid=execution.uid).defer("bytes").first()
+    if document is None:
+        return None, None
+    return _AGGREGATES.get(document.sha256, lambda: bytes(document.bytes)), document
 
 
 def arm_columns(version: PlanVersion) -> list[ArmColumn]:

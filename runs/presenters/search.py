@@ -16,15 +16,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from runs.access import Principal, visible, visible_jobs, visible_studies
+from runs.access import Principal, sees_everything, visible, visible_jobs, visible_studies
 from runs.models import BlobRef, Checkpoint, Group, Job, Plan, PlanVersion, Receipt, Run, Task, Trajectory, Turn
+from runs.models.plan import heavy
 from runs.query.lists import LISTS, of_versions
 from runs.query.narrow import filtered, narrow
 from runs.query.paging import capped_count
 from runs.query.parse import QueryError, parse
 from runs.query.resolve import Asker, visible_tasks
 from runs.query.values import hash_prefix, text_range, uid_prefix
-from runs.visibility import sees_everything, visible_checkpoints, visible_receipts
+from runs.visibility import visible_checkpoints, visible_receipts
 
 LIMIT = 10
 
@@ -114,9 +115,8 @@ def _task_hits(rows: Iterable[Task]) -> list[Hit]:
 
 
 def _by_name(principal: Principal, query: str) -> list[Hit]:
-    named = Run.objects.filter(name__icontains=query)
-    runs = visible(principal, named).select_related("plan_version__plan").order_by("-pk")
-    hits = _run_hits(runs[:LIMIT])
+    runs = visible(principal, Run.objects.filter(name__icontains=query)).select_related("plan_version__plan")
+    hits = _run_hits(runs.defer(*heavy("plan_version__")).order_by("-pk")[:LIMIT])
     hits += [
         Hit(_("study"), s.slug, str(s.uid), reverse("runs:study", args=[s.slug]))
         for s in visible_studies(principal).filter(
@@ -140,7 +140,8 @@ def _by_uid(principal: Principal, prefix: str) -> list[Hit]:
     if len(prefix.replace("-", "")) > 32:
         return []
     where = uid_prefix("uid", prefix)
-    hits = _run_hits(visible(principal, Run.objects.filter(where)).select_related("plan_version__plan")[:LIMIT])
+    runs = visible(principal, Run.objects.filter(where)).select_related("plan_version__plan")
+    hits = _run_hits(runs.defer(*heavy("plan_version__"))[:LIMIT])
     hits += [
         Hit(_("group"), f"{g.task.key} · {g.ordinal}", str(g.uid), reverse("runs:group", args=[g.uid]))
         for g in of_versions("plan_version", Group)(principal).filter(where).select_related("task")[:LIMIT]
@@ -178,7 +179,7 @@ def _by_hash(principal: Principal, prefix: str) -> list[Hit]:
         Hit(_("receipt"), r.kind, r.sha256, reverse("runs:receipt", args=[r.sha256]))
         for r in visible_receipts(principal, Receipt.objects.filter(where)).defer("bytes")[:LIMIT]
     ]
-    versions = visible(principal, PlanVersion.objects.filter(where)).select_related("plan__study").defer("bytes")
+    versions = visible(principal, PlanVersion.objects.filter(where)).select_related("plan__study").defer(*heavy())
     hits += [
         Hit(_("plan"), v.plan.slug, v.sha256, reverse("runs:plan", args=[v.plan.study.slug, v.plan.slug]))
         for v in versions[:LIMIT]

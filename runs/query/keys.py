@@ -12,9 +12,10 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
-from runs.models import Tombstone, ToolCall, Trajectory, TrajectoryCredit, Turn
+from runs.actions.tombstones import standing_rows
+from runs.models import ToolCall, Trajectory, TrajectoryCredit, Turn
 from runs.query import resolve
-from runs.query.matchers import Matcher, choice, column, exact, named, number, sha, text, time, uid, whole
+from runs.query.matchers import Matcher, choice, column, exact, name, named, number, sha, text, time, uid, whole
 from runs.query.values import hash_prefix
 from runs.states import JOB_TRANSITIONS, RUN_TRANSITIONS
 
@@ -33,9 +34,14 @@ class Key:
     on: Mapping[str, Matcher]
 
 
-def _slots(prefix: str, **where: Any) -> Q:
-    """Groups or runs with a slot that meets a condition. By keys: the few slots are found first, by their index."""
-    return Q(pk__in=Trajectory.objects.filter(**where).values(prefix))
+def _fatal(prefix: str) -> Any:
+    """Groups or runs with a Fatal. By keys: the few slots are found by their index, once for all queries of a page."""
+    rows = Trajectory.objects.filter(fatal_confirmed__isnull=False).distinct()
+
+    def read(asker: resolve.Asker) -> Q:
+        return Q(pk__in=asker.principal.once(f"fatal {prefix}", lambda: resolve.keys(rows, prefix)))
+
+    return read
 
 
 _masked = Q(pk__in=_CREDIT.filter(masked_tokens__gt=0).values("trajectory"))
@@ -44,6 +50,11 @@ _credits = _CREDIT.filter(trajectory__group=OuterRef("pk"))
 _cut = Q(Exists(_credits)) & ~Q(Exists(_credits.filter(trained_tokens__gt=0)))
 _parse_error = Q(Exists(Turn.objects.filter(trajectory=OuterRef("pk"), parse_error__isnull=False)))
 _retried = Q(Exists(ToolCall.objects.filter(turn__trajectory=OuterRef("pk"), is_repeat=True)))
+
+
+def _removed(asker: resolve.Asker) -> Q:
+    return Q(sha256__in=standing_rows().values("sha256"))
+
 
 _STATES = {state: Q(head__state=state) for state in RUN_TRANSITIONS}
 _JOBS = {state: Q(state=state) for state in JOB_TRANSITIONS} | {"running": Q(state="leased")}
@@ -98,15 +109,15 @@ IS: Mapping[str, Matcher] = {
         {
             "parent": Q(kind="parent"),
             "update": Q(kind="update"),
-            "removed": Q(sha256__in=Tombstone.objects.values("sha256")),
-            "held": ~Q(sha256__in=Tombstone.objects.values("sha256")),
+            "removed": _removed,
+            "held": lambda asker: ~_removed(asker),
         }
     ),
 }
 HAS: Mapping[str, Matcher] = {
     "runs": choice(
         {
-            "fatal": _slots("group__run", fatal_confirmed__isnull=False),
+            "fatal": _fatal("group__run"),
             "error": Q(pk__in=resolve.Run.objects.filter(jobs__state__in=("failed", "errored")).values("pk")),
             "reason": ~Q(head__reason=""),
             "checkpoint": Q(head__checkpoint__isnull=False),
@@ -114,7 +125,7 @@ HAS: Mapping[str, Matcher] = {
     ),
     "groups": choice(
         {
-            "fatal": _slots("group", fatal_confirmed__isnull=False),
+            "fatal": _fatal("group"),
             "masked": Q(pk__in=_CREDIT.filter(masked_tokens__gt=0).values("trajectory__group")),
             "error": Q(eligible=False),
             "signal": Q(signal="signal"),
@@ -277,7 +288,7 @@ KEYS: Mapping[str, Key] = {
     "queue": Key(_("queue of the job"), "queue:rollout", {"jobs": text("queue")}),
     "worker": Key(_("worker that holds the job"), "worker:worker-1*", {"jobs": text("owner")}),
     "attempt": Key(_("attempt of the job"), "attempt:>1", {"jobs": whole("attempt")}),
-    "stream": Key(_("stream of the receipts; a prefix ends with *"), "stream:run:*", {"receipts": text("stream")}),
+    "stream": Key(_("stream of the receipts; a prefix ends with *"), "stream:run:*", {"receipts": name("stream")}),
     "by": Key(_("who did it"), "by:scheduler", {"receipts": text("actor__name")}),
     "sha": Key(
         _("beginning of a hash"),

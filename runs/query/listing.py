@@ -24,7 +24,7 @@ from runs.query.parse import Query, QueryError, parse, quote
 from runs.query.resolve import Asker
 
 # Parameters that links of other pages use; each becomes a term of the query.
-PLAIN = ("state", "condition", "split", "arm", "run", "task", "plan", "study", "purpose")
+PLAIN = ("state", "condition", "split", "arm", "run", "task", "plan", "study", "purpose", "stream")
 OTHER_WORDS = {"outcome": "stop"}
 
 
@@ -176,9 +176,9 @@ def _read(
     return (kept[::-1] if backward else kept), len(got) > SIZE
 
 
-def build_listing(name: str, principal: Principal, given: QueryDict, extra: str = "") -> Listing:
-    """The page of list ``name`` for the parameters ``given``. ``extra``: a fixed term, as for one stream."""
-    spec, query = LISTS[name], parse(f"{extra} {query_text(given)}".strip())
+def build_listing(name: str, principal: Principal, given: QueryDict) -> Listing:
+    """The page of list ``name`` for the parameters ``given``."""
+    spec, query = LISTS[name], parse(query_text(given))
     asker = Asker(principal, timezone.now())
     found = narrow(spec, query, asker)
     errors = list(found.errors)
@@ -241,11 +241,6 @@ def within(principal: Principal, given: QueryDict, name: str, row: Any, url: str
     carried = "?" + urlencode({"in": name, "q": query.text})
     links = []
     for backward in (True, False):
-        near = window(spec, rows.select_related(*_related(spec, found.sort)), found.sort, place, 1, backward)
-        links.append(reverse(url, args=[near[0].uid]) + carried if near else "")
+        near = window(spec, rows.values_list("uid", flat=True), found.sort, place, 1, backward)
+        links.append(reverse(url, args=[near[0]]) + carried if near else "")
     return Within(spec.word, query.text, address(spec, q=query.text), *links)
-
-
-def _related(spec: ListSpec, sort: str) -> tuple[str, ...]:
-    path = spec.sorts[sort.lstrip("-")].rpartition("__")[0]
-    return (path,) if path else ()

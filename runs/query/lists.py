@@ -9,11 +9,12 @@ from typing import Any
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from runs.access import Principal, visible_jobs
+from runs.access import Principal, sees_everything, version_ids, visible_jobs
 from runs.models import Checkpoint, EvaluationItem, Group, Job, PlanVersion, Receipt, Run, Task, Trajectory
+from runs.models.plan import heavy
 from runs.presenters.groups import with_slots
 from runs.query.resolve import visible_tasks
-from runs.visibility import sees_everything, version_ids, visible_checkpoints, visible_receipts
+from runs.visibility import visible_checkpoints, visible_receipts
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,6 @@ class ListSpec:
     time_key: str = "created"
     quick: tuple[str, ...] = ()
     default: str = "-created"
-
-
-def _heavy(path: str) -> tuple[str, ...]:
-    """Columns of a plan version that no list shows: its bytes would be read once a row."""
-    return tuple(f"{path}{name}" for name in ("bytes", "strict_pairs", "plan__draft_text"))
 
 
 def of_versions(path: str, model: type[Any]) -> Callable[[Principal], QuerySet[Any]]:
@@ -73,7 +69,7 @@ LISTS: Mapping[str, ListSpec] = {
             "runs/parts/runs_table.html",
             of_versions("plan_version", Run),
             lambda rows: rows.select_related("head__checkpoint", "arm", "plan_version__plan__study").defer(
-                *_heavy("plan_version__"), "arm__config_bytes"
+                *heavy("plan_version__"), "arm__config_bytes"
             ),
             {
                 **_MANY,
@@ -100,7 +96,7 @@ LISTS: Mapping[str, ListSpec] = {
             lambda rows: (
                 with_slots(rows)
                 .select_related("task", "consumed__update", "run", "plan_version__plan")
-                .defer(*_heavy("plan_version__"))
+                .defer(*heavy("plan_version__"))
             ),
             {**_MANY, "reward": "mean", "sigma": "sigma", "ordinal": "ordinal", "policy": "policy_version"},
             ("task__key", "run__name"),
@@ -116,7 +112,9 @@ LISTS: Mapping[str, ListSpec] = {
             "runs:trajectories",
             "runs/parts/trajectories_list.html",
             of_versions("group__plan_version", Trajectory),
-            lambda rows: rows.select_related("group__task__task_set", "group__run", "group__plan_version__plan"),
+            lambda rows: rows.select_related("group__task__task_set", "group__run", "group__plan_version__plan").defer(
+                *heavy("group__plan_version__"), "group__task__hidden", "group__task__initial_state"
+            ),
             {
                 **_MANY,
                 "reward": "reward_total",
@@ -137,7 +135,9 @@ LISTS: Mapping[str, ListSpec] = {
             "runs:evaluations",
             "runs/parts/evaluations_list.html",
             of_versions("plan_version", EvaluationItem),
-            lambda rows: rows.select_related("checkpoint", "run", "task", "trajectory", "plan_version__plan"),
+            lambda rows: rows.select_related("checkpoint", "run", "task", "trajectory", "plan_version__plan").defer(
+                *heavy("plan_version__"), "task__hidden", "task__initial_state"
+            ),
             {**_MANY, "reward": "trajectory__reward_total", "depth": "trajectory__tool_depth", "repeat": "repeat"},
             ("task__key", "run__name"),
             ("uid",),
@@ -160,7 +160,7 @@ LISTS: Mapping[str, ListSpec] = {
             "runs:jobs",
             "runs/parts/jobs_list.html",
             visible_jobs,
-            lambda rows: rows.select_related("run__plan_version__plan").defer(*_heavy("run__plan_version__")),
+            lambda rows: rows.select_related("run__plan_version__plan").defer(*heavy("run__plan_version__")),
             {**_MANY, "finished": "finished_at", "attempt": "attempt"},
             ("key", "kind", "error"),
             ("uid",),
@@ -205,7 +205,9 @@ LISTS: Mapping[str, ListSpec] = {
             "runs:checkpoints",
             "runs/parts/checkpoints_list.html",
             visible_checkpoints,
-            lambda rows: rows.select_related("run__arm", "run__plan_version__plan", "parent"),
+            lambda rows: rows.select_related("run__plan_version__plan__study", "parent").defer(
+                *heavy("run__plan_version__")
+            ),
             {**_MANY, "policy": "policy_version", "bytes": "blob_bytes"},
             ("run__name",),
             ("uid", "sha256"),

@@ -52,6 +52,17 @@ def text(field: str) -> Matcher:
     return Matcher(read)
 
 
+def name(field: str) -> Matcher:
+    """A name as stored, found by its index; ``*`` at the end for a beginning."""
+
+    def read(asker: Asker, value: str) -> Q:
+        if value.endswith("*") and len(value) > 1:
+            return Q(**{f"{field}__startswith": value[:-1]})
+        return Q(**{field: value})
+
+    return Matcher(read)
+
+
 def exact(field: str) -> Matcher:
     """A column's text as stored."""
     return Matcher(lambda asker, value: Q(**{field: value}))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from runs.query.keys import KEYS
 from runs.query.lists import LISTS, ListSpec
 from runs.query.parse import Query, QueryError, Term, quote
-from runs.query.resolve import Asker, Unknown, nearest
+from runs.query.resolve import Asker, Unknown, contains, nearest
 from runs.query.values import Unreadable, hash_prefix, text_range, uid_prefix
 
 _HASHES = ("sha256", "record_sha256", "task_sha256")
@@ -50,7 +50,7 @@ def _free(spec: ListSpec, term: Term) -> Q:
     word = term.values[0]
     found = Q()
     for field in spec.text:
-        found |= Q(**{f"{field}__icontains": word})
+        found |= contains(spec.model, field, word)
     if text_range(word):
         for field in spec.hashes:
             if field in _HASHES and "-" not in word:

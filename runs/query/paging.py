@@ -85,7 +85,9 @@ def window(
     if place is None or place.value is not None:
         beyond = Q()
         if place is not None:
-            beyond = Q(**{f"{column}__{step}": place.value}) | (Q(**{column: place.value}) & after_key)
+            # The outer bound says nothing new; by it the planner begins in the index at this place.
+            bound = Q(**{f"{column}__{step}e": place.value})
+            beyond = bound & (Q(**{f"{column}__{step}": place.value}) | (Q(**{column: place.value}) & after_key))
         parts.append((held & beyond, (f"{sign}{column}", f"{sign}pk")))
     if not backward or (place is not None and place.value is None):
         among = after_key if place is not None and place.value is None else Q()

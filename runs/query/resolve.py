@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from runs.access import Principal, visible, visible_studies
+from runs.access import Principal, sees_everything, visible, visible_studies
 from runs.models import Arm, Checkpoint, PlanVersion, Run, Task, TaskSetEntry
 from runs.presenters.catalogue.bound import bound_versions, visible_task_sets
 from runs.query.values import Unreadable, hash_prefix, text_range, uid_prefix
-from runs.visibility import sees_everything, visible_checkpoints
+from runs.visibility import visible_checkpoints
 
 MOST_NAMED = 40  # names offered in a message
 AS_LIST = 5_000  # keys handed over as a list; more stay a subquery
@@ -46,15 +46,27 @@ def nearest(value: str, names: Iterable[str]) -> str:
     return folded[found[0]] if found else ""
 
 
-def _keys(rows: QuerySet[Any]) -> Any:
-    found = list(rows.order_by().values_list("pk", flat=True)[: AS_LIST + 1])
-    return found if len(found) <= AS_LIST else rows.order_by().values("pk")
+def keys(rows: QuerySet[Any], column: str = "pk") -> Any:
+    """Values of a column as a list, or as a subquery where they are many."""
+    values = rows.order_by().values_list(column, flat=True)
+    found = list(values[: AS_LIST + 1])
+    return found if len(found) <= AS_LIST else values
+
+
+def contains(model: type[Model], field: str, word: str) -> Q:
+    """Rows whose text holds a word. Another table's rows are found first: they are few, and their keys indexed."""
+    path, _dots, column = field.rpartition("__")
+    if not path:
+        return Q(**{f"{field}__icontains": word})
+    for name in path.split("__"):
+        model = model._meta.get_field(name).related_model  # type: ignore[assignment]
+    return Q(**{f"{path}__in": keys(model._default_manager.filter(**{f"{column}__icontains": word}))})
 
 
 def arms(asker: Asker, value: str) -> Any:
     """Keys of visible arms of that name."""
     rows = visible(asker.principal, Arm.objects.all())
-    found = _keys(rows.filter(key__iexact=value))
+    found = keys(rows.filter(key__iexact=value))
     if isinstance(found, list) and not found:
         raise Unknown(_("the key of an arm"), value, rows.order_by().values_list("key", flat=True).distinct())
     return found
@@ -66,7 +78,7 @@ def versions_of_study(asker: Asker, value: str) -> Any:
     if study is None:
         names = visible_studies(asker.principal).values_list("slug", flat=True)
         raise Unknown(_("the name of a study"), value, names)
-    return _keys(PlanVersion.objects.filter(plan__study=study))
+    return keys(PlanVersion.objects.filter(plan__study=study))
 
 
 def versions_of_plan(asker: Asker, value: str) -> Any:
@@ -76,7 +88,7 @@ def versions_of_plan(asker: Asker, value: str) -> Any:
     where = Q(plan__slug__iexact=slug)
     if study:
         where &= Q(plan__study__slug__iexact=study)
-    found = _keys(rows.filter(where))
+    found = keys(rows.filter(where))
     if isinstance(found, list) and not found:
         names = rows.order_by().values_list("plan__slug", flat=True).distinct()
         raise Unknown(_("the name of a frozen plan, as in small or study/small"), value, names)
@@ -89,7 +101,7 @@ def runs(asker: Asker, value: str) -> Any:
     where = Q(name__iexact=value)
     if text_range(value) and len(value.replace("-", "")) <= 32:
         where |= uid_prefix("uid", value)
-    found = _keys(rows.filter(where))
+    found = keys(rows.filter(where))
     if isinstance(found, list) and not found:
         raise Unknown(_("the name of a run or the beginning of its uid"), value, ())
     return found
@@ -101,7 +113,7 @@ def tasks(asker: Asker, value: str) -> Any:
     if text_range(value) and "-" not in value:
         where |= hash_prefix("task_sha256", value)
     rows = visible_tasks(asker.principal)
-    found = _keys(rows.filter(where))
+    found = keys(rows.filter(where))
     if isinstance(found, list) and not found:
         near = rows.order_by().values_list("key", flat=True)[:2_000]
         raise Unknown(_("the key of a task; a prefix ends with *"), value, near)
@@ -110,7 +122,7 @@ def tasks(asker: Asker, value: str) -> Any:
 
 def checkpoints(asker: Asker, value: str) -> Any:
     """Keys of visible checkpoints by the beginning of the hash."""
-    return _keys(visible_checkpoints(asker.principal, Checkpoint.objects.filter(hash_prefix("sha256", value))))
+    return keys(visible_checkpoints(asker.principal, Checkpoint.objects.filter(hash_prefix("sha256", value))))
 
 
 def visible_tasks(principal: Principal) -> QuerySet[Task]:

@@ -12,29 +12,18 @@ from runs.access import principal_of
 from runs.models import Checkpoint
 from runs.presenters.checkpoints import adapter_filename, holdings, tombstones_of
 from runs.presenters.frame import Crumb
+from runs.query.listing import build_listing
 from runs.storage import blob_store
-from runs.views.base import paginate, render_page
+from runs.views.base import render_page
+from runs.views.lists import list_page
 from runs.visibility import visible_checkpoints
 
 
 @require_safe
 def checkpoints(request: HttpRequest) -> HttpResponse:
-    """Every policy with its parent."""
-    rows = (
-        visible_checkpoints(principal_of(request))
-        .select_related("run__arm", "run__plan_version__plan__study", "parent")
-        .order_by("-run_id", "-policy_version")
-    )
-    listing = paginate(request, rows)
-    return render_page(
-        request,
-        "runs/checkpoints.html",
-        section="checkpoints",
-        title=_("Checkpoints"),
-        crumbs=[Crumb(_("Checkpoints"))],
-        listing=listing,
-        rows=holdings(listing),
-    )
+    """Every policy with its parent, newest first."""
+    listing = build_listing("checkpoints", principal_of(request), request.GET)
+    return list_page(request, listing, "runs/checkpoints.html", rows=holdings(listing.rows))
 
 
 @require_safe

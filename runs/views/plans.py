@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from runs.access import PLAN_WRITE, Principal, can, get_visible, principal_of, visible, visible_studies
 from runs.actions.plans import plan_body
 from runs.models import Plan, PlanVersion, Receipt, Run, Study
+from runs.models.plan import heavy
 from runs.presenters import plans as shown
 from runs.presenters.frame import Crumb
 from runs.presenters.now import study_cards
@@ -48,16 +49,18 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
     """One study: its plans and its runs."""
     principal = principal_of(request)
     found = get_object_or_404(visible_studies(principal), slug=study)
-    card = next(item for item in study_cards(principal) if item.study.pk == found.pk)
+    (card,) = study_cards(principal, found)
     plans = list(
         Plan.objects.filter(study=found)
         .select_related("study", "current_version__execution")
+        .defer("draft_text", "current_version__bytes", "current_version__strict_pairs")
         .annotate(arm_count=Count("current_version__arms"))
         .order_by("slug")
     )
     runs = (
         Run.objects.filter(plan_version__plan__study=found)
         .select_related("head__checkpoint", "arm", "plan_version__plan__study")
+        .defer(*heavy("plan_version__"), "arm__config_bytes")
         .order_by("plan_version_id", "arm__position", "seed")
     )
     return render_page(
@@ -82,6 +85,7 @@ def plans(request: HttpRequest) -> HttpResponse:
     rows = (
         visible(principal, Plan.objects.all())
         .select_related("study", "current_version__execution")
+        .defer("draft_text", "current_version__bytes", "current_version__strict_pairs")
         .annotate(arm_count=Count("current_version__arms"))
         .order_by("study__slug", "slug")
     )

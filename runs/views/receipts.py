@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -15,52 +15,53 @@ from runs.access import principal_of
 from runs.models import Anchor, Receipt
 from runs.presenters.frame import Crumb
 from runs.presenters.receipts import check_chain, pretty, stream_names, subject_link
+from runs.query.listing import build_listing
+from runs.query.parse import Query
 from runs.views.base import paginate, render_page
-from runs.visibility import get_visible_head, get_visible_receipt, visible_heads, visible_receipts
+from runs.views.lists import list_page
+from runs.visibility import get_visible_head, get_visible_receipt, visible_heads
 
 CHECKED_AT_ONCE = 200
+CHAINS = 25
 
 
-def _page(request: HttpRequest, stream: str, **context: Any) -> HttpResponse:
+def _asked(query: Query) -> str:
+    """The one stream that a query names in full; empty where it names none, several or a beginning."""
+    terms = [term for term in query.terms if term.key == "stream"]
+    if len(terms) != 1 or terms[0].negated or len(terms[0].values) != 1 or terms[0].values[0].endswith("*"):
+        return ""
+    return terms[0].values[0]
+
+
+def _page(request: HttpRequest, given: QueryDict, **context: Any) -> HttpResponse:
     principal = principal_of(request)
-    heads = visible_heads(principal).order_by("stream")
-    rows: QuerySet[Receipt] = Receipt.objects.select_related("actor").defer("bytes").order_by("-at", "-pk")
-    crumbs = [Crumb(_("Receipts"), reverse("runs:receipts"))]
-    if stream:
-        rows = rows.filter(stream=stream).order_by("-seq")
-        crumbs.append(Crumb(stream))
-    else:
-        rows = visible_receipts(principal, rows)
-    listing = paginate(request, rows, 40)
-    shown = paginate(request, heads, 25) if not stream else None
-    streams = (
-        {row.stream for row in listing}
-        | {row.stream for row in shown or ()}
-        | {c.stream for c in context.get("checks", ())}
-    )
-    return render_page(
+    listing = build_listing("receipts", principal, given)
+    heads, asked = visible_heads(principal).order_by("stream"), _asked(listing.query)
+    head = heads.filter(stream=asked).first() if asked else None
+    crumbs = [Crumb(_("Receipts"), reverse("runs:receipts") if head else None)]
+    chains = paginate(request, heads, CHAINS) if not listing.text and not context else None
+    streams = {row.stream for row in listing} | {row.stream for row in chains or ()}
+    streams |= {check.stream for check in context.get("checks", ())} | {asked}
+    return list_page(
         request,
+        listing,
         "runs/receipts.html",
-        section="receipts",
-        title=_("Receipts"),
-        crumbs=crumbs,
-        stream=stream,
-        head=heads.filter(stream=stream).first(),
-        heads=shown,
-        names=stream_names(streams | {stream}),
-        listing=listing,
-        anchor=Anchor.objects.order_by("-seq").first(),
+        crumbs=[*crumbs, Crumb(head.stream)] if head else crumbs,
+        head=head,
+        heads=chains,
+        names=stream_names(streams),
+        anchor=Anchor.objects.order_by("-seq").defer("bytes").first(),
         **context,
     )
 
 
 @require_safe
 def receipts(request: HttpRequest) -> HttpResponse:
-    """All chains with their heads, or the chain that ``?stream=`` names."""
+    """All chains with their heads and every entry, or what the query asks for; ``?stream=`` names one chain."""
     stream = request.GET.get("stream", "")
     if stream:
         get_visible_head(principal_of(request), stream)
-    return _page(request, stream)
+    return _page(request, request.GET)
 
 
 @require_POST
@@ -80,7 +81,7 @@ def verify(request: HttpRequest) -> HttpResponse:
     checks = [check_chain(name) for name in streams]
     return _page(
         request,
-        stream,
+        QueryDict(urlencode({"stream": stream})),
         checks=checks,
         broken=[c for c in checks if not c.holds],
         checked=sum(c.checked for c in checks),

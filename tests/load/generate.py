@@ -26,6 +26,7 @@ from workbench.contracts.canonical import canonical_bytes
 from workbench.db import drop_triggers, install_triggers
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
+PRIVATE = "study-10"  # a study that the public and most people do not see: lists are narrowed to the others
 ENVIRONMENT = {"id": "evidence_search", "version": "2", "code_sha256": "e" * 64}
 
 
@@ -46,7 +47,7 @@ class Size:
 
 
 FULL = Size()
-SMALL = Size(plans=4, studies=2, runs=100, groups=250, deep=10, tasks=20, jobs=300, receipts=500)
+SMALL = Size(plans=4, studies=4, runs=100, groups=250, deep=10, tasks=20, jobs=300, receipts=500)
 
 
 def sha(kind: str, n: int) -> str:
@@ -108,11 +109,19 @@ def _versions(size: Size) -> list[m.PlanVersion]:
     return found
 
 
+def add_draft() -> None:
+    """A plan that is not frozen, in a study that everybody sees."""
+    study = m.Study.objects.get(slug="study-0")
+    document = plan_document(2, ["17", "7", "42"]) | {"study": study.slug, "name": "draft"}
+    save_draft(study, "draft", json.dumps(document), by=service_actor("scheduler"), at=START)
+
+
 @transaction.atomic
 def generate(size: Size) -> None:
     """Fill the database of this process."""
     assert connection.vendor == "sqlite", "the generator writes SQLite's forms of values"
     versions = _versions(size)
+    add_draft()
     drop_triggers(connection)
     _heads(size, versions)
     _rollouts(size)
@@ -245,6 +254,7 @@ def _work(size: Size) -> None:
     actor = service_actor("scheduler").pk
     last = m.Receipt.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     streams = [f"run:{uuid.UUID(uid('run', r))}" for r in range(size.runs)]
+    studies = m.Run.objects.order_by("pk").values_list("plan_version__plan__study", flat=True)
     insert(
         m.Receipt, "id stream seq prev sha256 bytes kind subject_uid actor_id at",
         ((last + n + 1, streams[n % size.runs], n // size.runs + 1, sha("receipt", n - size.runs), sha("receipt", n), b"{}",
@@ -252,6 +262,7 @@ def _work(size: Size) -> None:
          for n in range(size.receipts)),
     )  # fmt: skip
     insert(
-        m.StreamHead, "stream seq sha256",
-        ((s, size.receipts // size.runs, sha("receipt", size.receipts - size.runs + r)) for r, s in enumerate(streams)),
+        m.StreamHead, "stream study_id seq sha256",
+        ((s, study, size.receipts // size.runs, sha("receipt", size.receipts - size.runs + r))
+         for r, (s, study) in enumerate(zip(streams, studies, strict=True))),
     )  # fmt: skip

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoDbBlocker
 
 from runs.models import Group, Run, Trajectory, Turn
-from tests.load.generate import SMALL, generate
+from tests.load.generate import SMALL
 from tests.load.pages import addresses
 from workbench.db import missing_triggers
 
 MOST_QUERIES = 45
 MOST_OF_A_RUN = 55  # the page with most sections
 MOST_OF_A_LIST = 30
-
-
-@pytest.fixture(scope="module")
-def filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    with django_db_blocker.unblock(), transaction.atomic():
-        generate(SMALL)
-        yield
-        transaction.set_rollback(True)
 
 
 def test_counts_and_guards(filled: None, db: None) -> None:

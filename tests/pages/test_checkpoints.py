@@ -86,3 +86,38 @@ def test_a_checkpoint_without_bytes_or_tombstone_is_not_found(client: Client, wo
     row = Checkpoint.objects.filter(run=world.runs["e3-s17"]).first()
     assert row is not None and not blob_store().exists(row.sha256)
     assert client.get(f"/checkpoints/{row.sha256}/adapter/").status_code == 404
+
+
+def test_checkpoints_under_a_query(client: Client, world: World, held: Checkpoint) -> None:
+    def count(query: str) -> int:
+        answer = client.get("/checkpoints/", {"q": query})
+        assert answer.status_code == 200
+        return int(answer.context["listing"].count)
+
+    assert count(f"sha:{held.sha256[:10]}") == 1 and count("run:e3-s17") == held.run.checkpoints.count()
+    assert count("is:parent") == Checkpoint.objects.filter(kind="parent").count() > 0
+    assert count("policy:90") == 1 and count("policy:>90") == 0
+    assert next(iter(client.get("/checkpoints/", {"q": "sort:-policy"}).context["listing"])).pk == held.pk
+    assert client.get("/checkpoints/", {"q": "reward:>1"}).status_code == 400
+
+
+def test_removed_and_held_follow_the_standing_tombstones(client: Client, world: World, held: Checkpoint) -> None:
+    """Removed, produced again, removed once more: the lists say what holds now."""
+    from django.db import transaction
+
+    from runs.actions.actors import service_actor
+    from runs.actions.tombstones import rely_again, tombstone_blob
+
+    def counts() -> tuple[int, int]:
+        found = [
+            client.get("/checkpoints/", {"q": f"is:{word}"}).context["listing"].count for word in ("removed", "held")
+        ]
+        return found[0], found[1]
+
+    actor, total = service_actor("retention"), Checkpoint.objects.count()
+    assert counts() == (0, total)
+    tombstone_blob(held.sha256, "not kept", {"replay": "apply_update"}, actor, at=T0)
+    assert counts() == (1, total - 1)
+    with transaction.atomic():
+        assert rely_again([held.sha256], actor=actor, at=T0) == [held.sha256]
+    assert counts() == (0, total)

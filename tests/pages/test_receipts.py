@@ -96,3 +96,42 @@ def test_query_count_is_bounded(
     assert StreamHead.objects.count() > 3
     with django_assert_max_num_queries(25):
         client.get("/receipts/")
+
+
+def test_entries_under_a_query(client: Client, world: World, db: None) -> None:
+    """The page narrows as every list does, and says in how many chains it looked."""
+    found = client.get("/receipts/", {"q": "kind:run.*"}).context["listing"]
+    assert found.count == Receipt.objects.filter(kind__startswith="run.").count() > 0
+    assert {row.kind.partition(".")[0] for row in found} == {"run"}
+    wrong = client.get("/receipts/", {"q": "knd:run.*"})
+    assert wrong.status_code == 400 and "kind:run.*" in wrong.content.decode()
+    assert b"Nothing that you can see meets" in client.get("/receipts/", {"q": "kind:none.such"}).content
+
+
+def test_a_stream_is_asked_for_by_either_way(client: Client, world: World, db: None) -> None:
+    """``?stream=`` of other pages and the term name the same chain; a beginning names many and shows no head."""
+    stream = _stream(world)
+    for given in ({"stream": stream}, {"q": f"stream:{stream}"}):
+        answer = client.get("/receipts/", given)
+        assert answer.context["head"].stream == stream and answer.context["listing"].text == f"stream:{stream}"
+        assert {row.stream for row in answer.context["listing"]} == {stream}
+    answer = client.get("/receipts/", {"q": "stream:run:*"})
+    assert answer.context["head"] is None
+    assert answer.context["listing"].count == Receipt.objects.filter(stream__startswith="run:").count() > 2
+    assert client.get("/receipts/", {"q": "stream:run:none"}).context["listing"].count == 0
+
+
+def test_pages_of_entries_hold_each_once(client: Client, world: World, db: None) -> None:
+    found, seen = client.get("/receipts/").context["listing"], []
+    while True:
+        seen += [row.pk for row in found]
+        if not found.next_url:
+            break
+        found = client.get(found.next_url).context["listing"]
+    assert seen == sorted(Receipt.objects.values_list("pk", flat=True), reverse=True)
+
+
+def test_search_leads_to_entries(client: Client, world: World, db: None) -> None:
+    routes = client.get("/search/", {"q": "kind:run.*"}).context["found"].routes
+    (route,) = [route for route in routes if route.url.startswith("/receipts/")]
+    assert client.get(route.url).context["listing"].total == route.total

@@ -16,9 +16,10 @@ from runs.actions.members import add_role, remove_role
 from runs.actions.plans import save_draft
 from runs.actions.studies import set_visibility
 from runs.actions.tokens import issue_token, revoke_token
-from runs.models import Job, Plan, Run, RunHead, Study, Turn, UpdateBatch, User
+from runs.models import Job, Plan, Receipt, Run, RunHead, Study, Turn, UpdateBatch, User
 from runs.presenters.search import find
-from runs.visibility import study_of_stream, visible_checkpoints, visible_heads, visible_receipts, visible_streams
+from runs.streams import study_of_stream
+from runs.visibility import visible_checkpoints, visible_heads, visible_receipts
 from tests.people.conftest import Place
 
 pytestmark = pytest.mark.django_db
@@ -131,10 +132,14 @@ def test_search_finds_nothing_by_name_uid_or_hash(place: Place, stranger: Client
         "condition=stress",
         "arm=e3&split=test",
         "stream=",
+        "q=stream:run:*",
+        "q=is:held",
+        "q=sort:-created",
     ],
 )
 def test_filters_open_no_door(place: Place, stranger: Client, query: str) -> None:
-    for address in ("/runs/", "/jobs/", "/evaluations/", "/receipts/", "/groups/", "/trajectories/", "/tasks/"):
+    lists = ("runs", "jobs", "evaluations", "receipts", "groups", "trajectories", "tasks", "checkpoints")
+    for address in (f"/{name}/" for name in lists):
         assert _told(place, stranger.get(f"{address}?{query}")) == []
 
 
@@ -289,8 +294,9 @@ def test_rows_over_a_detour_follow_their_study(place: Place) -> None:
     assert visible_checkpoints(member).filter(run=None).exists() and not visible_checkpoints(other).exists()
     assert visible_checkpoints(Principal(place.people["site"])).count() >= visible_checkpoints(member).count()
     assert [head.stream.partition(":")[0] for head in visible_heads(other)] == ["study"]
-    assert {row.stream for row in visible_receipts(other)} == set(visible_streams(other) or ())
-    assert visible_streams(Principal(place.people["site"])) is None
+    assert {row.stream for row in visible_receipts(other)} == {head.stream for head in visible_heads(other)}
+    everything = visible_heads(Principal(place.people["site"])).values_list("stream", flat=True)
+    assert set(everything) == set(Receipt.objects.values_list("stream", flat=True))
     for model in (Run, Plan, Turn, UpdateBatch):
         assert visible(member, model._default_manager.all()).exists()  # type: ignore[type-var]
         assert not visible(other, model._default_manager.all()).exists()  # type: ignore[type-var]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from runs.actions.plans import plan_body
-from runs.errors import DomainError
-from runs.models import Arm, Document, EvaluationItem, Execution, Group, PlanVersion
+from runs.models import Arm, EvaluationItem, Group, PlanVersion
 from runs.presenters import results
 from runs.presenters.compare.identity import (
     Caution,
@@ -26,7 +24,7 @@ from runs.presenters.compare.pairing import OUTCOMES, Flips, Strip, flips, paire
 from runs.presenters.evaluation import OUTCOMES as COUNTED
 from runs.presenters.evaluation import CellView, Rate, cells_of, planned_items
 from runs.presenters.plans import Contract, contracts
-from workbench.contracts.canonical import decode_float, parse_canonical, sha256_hex
+from workbench.contracts.canonical import decode_float
 
 # Counted outcome -> metric of the stored aggregate that means the same.
 STORED = {
@@ -83,26 +81,6 @@ class Place:
     def full(self) -> bool:
         """Whether both arms have every planned item."""
         return self.left.full and self.right.full
-
-
-def stored_aggregate(execution: Execution | None) -> tuple[dict[str, Any] | None, Document | None]:
-    """The aggregate that closing stored, with its document; (None, None) before that. Treat it as read-only.
-
-    Megabytes of canonical text are parsed once for each hash, and their hash is checked then.
-    """
-    if execution is None:
-        return None, None
-    document = Document.objects.filter(kind="aggregate", subject_uid=execution.uid).defer("bytes").first()
-    return (_parsed(document.sha256, document.pk), document) if document is not None else (None, None)
-
-
-@lru_cache(maxsize=2)
-def _parsed(sha256: str, pk: int) -> dict[str, Any]:
-    data = bytes(Document.objects.only("bytes").get(pk=pk).bytes)
-    if sha256_hex(data) != sha256:
-        raise DomainError(f"aggregate {pk}: its bytes hash to {sha256_hex(data)}, expected {sha256}")
-    found: dict[str, Any] = parse_canonical(data)
-    return found
 
 
 def find_pair(version: PlanVersion, arms: tuple[str, str]) -> Contract | None:

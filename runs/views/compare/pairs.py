@@ -35,7 +35,7 @@ def pair(request: HttpRequest, study: str, plan: str, a: str, b: str) -> HttpRes
         query = f"?{request.GET.urlencode()}" if request.GET else ""
         return redirect(reverse("runs:pair", args=[study, plan, *contract.arms]) + query)
     execution = getattr(version, "execution", None)
-    aggregate, document = shown.stored_aggregate(execution)
+    aggregate, document = results.stored_aggregate(execution)
     places = shown.outcome_places(version, contract, aggregate)
     verdict = shown.comparability(version, contract, places)
     choice = shown.choose(version, contract.arms, request.GET)

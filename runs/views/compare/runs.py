@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from runs.access import principal_of, visible
 from runs.models import Run
+from runs.models.plan import heavy
 from runs.presenters.compare import curves
 from runs.presenters.compare import runs as shown
 from runs.presenters.compare.identity import configuration
@@ -46,7 +47,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     """The comparison; with fewer than two runs the page to choose them."""
     chosen = _chosen(request)
     crumbs = [Crumb(_("Compare runs"))]
-    rows = Run.objects.select_related("head", "arm", "plan_version__plan__study")
+    rows = Run.objects.select_related("head", "arm", "plan_version__plan__study").defer(
+        *heavy("plan_version__"), "arm__config_bytes"
+    )
     offered = visible(principal_of(request), rows).order_by("-plan_version_id", "arm__position", "seed", "pk")[:OFFERED]
     context: dict[str, Any] = {"chosen": chosen, "offered": list(offered), "most": shown.MOST, "limit": OFFERED}
     studies = {run.plan_version.plan.study for run in chosen if run.plan_version is not None}
