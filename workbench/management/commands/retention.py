@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from django.conf import settings
@@ -37,7 +37,10 @@ class Command(BaseCommand):
         store, dry = blob_store(), bool(options["dry_run"])
         actor, at = service_actor("command line"), timezone.now()
         removals: dict[str, Removal] = {}
-        with nullcontext({}) if dry else audited_command("retention", by=actor, at=at) as noted:
+        audited: AbstractContextManager[dict[str, str]] = nullcontext({})
+        if not dry:
+            audited = audited_command("retention", by=actor, at=at)
+        with audited as noted:
             for execution in Execution.objects.filter(state__in=ENDED).select_related("plan_version").order_by("pk"):
                 found = due(execution, kept=kept_blobs())
                 removals.update((item.sha256, item) for item in found)
