@@ -27,6 +27,7 @@ from evidence.checks.chains import check_chains
 from evidence.checks.closures import check_closures
 from evidence.checks.documents import check_documents
 from evidence.checks.heads import check_heads
+from evidence.checks.imported import check_imports
 from evidence.checks.logged import check_logged
 from evidence.checks.metrics import check_metrics
 from evidence.checks.numbers import check_numbers
@@ -100,6 +101,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None) -> None:
             check_metrics(log, store)
             check_probes(log)
             check_logged(log)
+            check_imports(log)
         case 9:  # (9)
             check_closures(log)
         case 10 if recompute is not None:  # (10)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
+import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -12,9 +13,9 @@ import zstandard
 from runs.actions.tracking import KEY_LENGTH, KEYS_MOST, VALUE_LENGTH
 from runs.metrics.store import BOUND, LoggedPoint, log_points
 from runs.models import Actor, ImportedRollout, LogImport, RunParameter
-from workbench.contracts.canonical import CanonicalError, derive_uid, parse_canonical, sha256_hex
+from workbench.contracts.canonical import CanonicalError, canonical_bytes, derive_uid, parse_canonical, sha256_hex
 from workbench.contracts.errors import RecordError
-from workbench.importers.body import fits, rollout_bytes, series_name
+from workbench.importers.body import columns_of, fits, rollout_value, series_name
 from workbench.importers.items import (
     LOSSES,
     NOT_IMPORTED,
@@ -35,22 +36,20 @@ def _refused(item: Item, what: str, got: str, expected: str, kind: str = REFUSED
     return ProblemItem(item.cursor, kind, "record", what, got, expected)
 
 
-def _finite(value: float | None) -> float | None:
-    """A column sorts and compares: what is not finite stands in the body alone."""
-    return value if value is not None and math.isfinite(value) else None
+def rollout_uid(log_import: LogImport, position: int) -> uuid.UUID:
+    """Identity of a rollout: its import and its position in it."""
+    return derive_uid(log_import.uid, f"rollout:{position}")
 
 
 def _rollout(log_import: LogImport, item: RolloutItem, position: int) -> ImportedRollout | ProblemItem:
     try:
-        data = rollout_bytes(item)
+        value = rollout_value(item)
+        data = canonical_bytes(value)
     except CanonicalError as error:
         return _refused(item, "rollout", str(error)[:200], "values that have a canonical form")
     return ImportedRollout(
-        uid=derive_uid(log_import.uid, f"rollout:{position}"), run=log_import.run, log_import=log_import,
-        position=position, step=item.step, group_key=item.group_key, sample_key=item.sample_key, grade=item.grade,
-        reward=_finite(item.reward), advantage=_finite(item.advantage),
-        tokens=None if item.is_policy_token is None else sum(item.is_policy_token),
-        stop_reason=item.stop_reason, sha256=sha256_hex(data),
+        uid=rollout_uid(log_import, position), run=log_import.run, log_import=log_import,
+        position=position, sha256=sha256_hex(data), **columns_of(value),
         body=zstandard.ZstdCompressor(level=LEVEL, write_content_size=True).compress(data),
     )  # fmt: skip
 
@@ -149,6 +148,15 @@ def write_batch(log_import: LogImport, items: Sequence[Item], *, by: Actor, at: 
     stored, refused = _parameters(log_import, [item for item in items if isinstance(item, ParameterItem)], at)
     counts["parameters"] = counts.get("parameters", 0) + stored
     note_problems(log_import, [*problems, *refused])
+
+
+def rollouts_sha256(log_import: LogImport) -> str:
+    """Digest of all rollouts of an import: their hashes, a line each, in the order of their positions."""
+    found = hashlib.sha256()
+    rows = log_import.rollouts.order_by("position").values_list("sha256", flat=True)
+    for sha256 in rows.iterator(chunk_size=2000):
+        found.update(sha256.encode() + b"\n")
+    return found.hexdigest()
 
 
 def rollout_body(row: ImportedRollout) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from django.db import transaction
 
 from runs.actions.audit import record_change
-from runs.actions.import_batch import is_partial, write_batch
+from runs.actions.import_batch import is_partial, rollouts_sha256, write_batch
 from runs.actions.members import stream_of
 from runs.actions.receipts import append_receipt
 from runs.actions.tracking import create_logged_run, set_framework, set_status
@@ -284,7 +284,8 @@ def _finish(log_import: LogImport, standing: dict[str, Any] | None, size: int, a
         _close_run(head, at)
         body = {
             "state": head.state, "format": head.format, "source_sha256": head.source_sha256, "counts": head.counts,
-            "problems_sha256": digest(head.problems), "run": str(head.run.uid),
+            "problems_sha256": digest(head.problems), "rollouts_sha256": rollouts_sha256(head),
+            "run": str(head.run.uid),
         }  # fmt: skip
         append_receipt(stream_of(head.study), "import.ended", head.uid, body, actor=head.actor, at=at)
         record_change(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from workbench.contracts.canonical import MAX_SAFE_INTEGER, canonical_bytes, encode_float
+from workbench.contracts.canonical import MAX_SAFE_INTEGER, canonical_bytes, decode_float, encode_float
 
 from .items import MetricItem, RolloutItem
 from .limits import LIMITS, Limits
 from .reading import list_files
-from .values import NAME
+from .values import NAME, grade
 
 SCHEMA = "workbench.imported_rollout/1"
 _CHUNK = 1 << 20
@@ -39,11 +40,36 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def rollout_bytes(item: RolloutItem) -> bytes:
-    """RFC 8785 bytes of everything that the item says, with its place. Raises ``CanonicalError``."""
+def rollout_value(item: RolloutItem) -> dict[str, Any]:
+    """Everything that the item says, with its place, in the form that is hashed."""
     place = {name: value for name, value in item.cursor.to_json().items() if name != "part"}
     said = {field.name: plain(getattr(item, field.name)) for field in fields(item) if field.name != "cursor"}
-    return canonical_bytes({"schema": SCHEMA, "place": place, **said})
+    return {"schema": SCHEMA, "place": place, **said}
+
+
+def columns_of(value: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a stored rollout, from its value: what lists sort and search by.
+
+    A number that is not finite stands in the value alone. ``tokens``: those of the policy, None without an indicator.
+    """
+
+    def finite(name: str) -> float | None:
+        found = decode_float(value[name])
+        return found if found is not None and math.isfinite(found) else None
+
+    mine = value["is_policy_token"]
+    return {
+        "step": None if value["step"] is None else int(value["step"]), "group_key": value["group_key"],
+        "sample_key": value["sample_key"], "grade": value["grade"], "reward": finite("reward"),
+        "advantage": finite("advantage"), "tokens": None if mine is None else sum(mine),
+        "stop_reason": value["stop_reason"],
+    }  # fmt: skip
+
+
+def grade_of(value: dict[str, Any]) -> str:
+    """The grade that a stored value allows, by the rule of ``values.grade``."""
+    arrays = value["token_ids"], value["is_policy_token"], value["logprobs"]
+    return grade(*arrays, value["version_start"], value["version_end"])
 
 
 def series_name(item: MetricItem) -> str:
