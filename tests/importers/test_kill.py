@@ -35,16 +35,16 @@ print(rows.count(), len(hashes), LogImport.objects.count(), TrackedRun.objects.c
 """
 
 
-def _command(home: Path, *words: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"WORKBENCH_HOME": str(home), "OMP_NUM_THREADS": "1"}
+def _command(place: dict[str, str], *words: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | place
     return subprocess.Popen(
         [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def _whole(home: Path, *words: str) -> str:
-    with _command(home, *words) as process:
+def _whole(place: dict[str, str], *words: str) -> str:
+    with _command(place, *words) as process:
         out, error = process.communicate(timeout=240)
     assert process.returncode == 0, error
     return out
@@ -52,20 +52,23 @@ def _whole(home: Path, *words: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.kill
-def test_killed_twice_and_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_killed_twice_and_finished(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """4000 rollouts in batches of 50: killed after 3 and after 10 more, then whole; none twice, none missing."""
-    home = tmp_path / "home"
+    place = {"WORKBENCH_HOME": str(tmp_path / "home")}
+    if database == "postgresql":
+        place["DATABASE_URL"] = request.getfixturevalue("fresh_postgres_url")
     rows = ({"input": "q", "output": f"a{place}", "score": 1.0, "step": place // 8} for place in range(ROWS))
     source = write_lines(tmp_path / "1.jsonl", rows)
-    _whole(home, "shell", "-c", STUDY)
+    _whole(place, "shell", "-c", STUDY)
     for batches in (3, 10):
-        with _command(home, "import", str(source), "--study", "killed") as process:
+        with _command(place, "import", str(source), "--study", "killed") as process:
             assert process.stderr is not None
             for _ in range(batches):
                 assert "rollouts" in process.stderr.readline()
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
-    out = _whole(home, "import", str(source), "--study", "killed", "--json")
+    out = _whole(place, "import", str(source), "--study", "killed", "--json")
     found = json.loads(out.splitlines()[-1])
     assert found["state"] == "done" and found["counts"]["rollouts"] == ROWS
-    assert _whole(home, "shell", "-c", COUNT).splitlines()[-1].split() == [str(ROWS), str(ROWS), "1", "1", "True"]
+    assert _whole(place, "shell", "-c", COUNT).splitlines()[-1].split() == [str(ROWS), str(ROWS), "1", "1", "True"]
