@@ -6,12 +6,14 @@ answer. An inspection belongs to one revision of the draft; a later revision nee
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from runs.actions.drafts import StaleDraft
 from runs.actions.jobs import ensure_job, finish
 from runs.actions.plans import freeze_plan, parse_plan_text
 from runs.actions.tasks import store_task_set, task_identity
@@ -52,16 +54,38 @@ def inspection_of(plan: Plan) -> Job | None:
     return Job.objects.filter(kind=KIND, study=plan.study, key__startswith=_of_revision(plan)).order_by("-pk").first()
 
 
-def request_inspection(plan: Plan, *, by: Actor, at: datetime) -> Job:
-    """Ask a worker what a freeze of the current draft would bind; an inspection under way is returned as it is.
+@dataclass(frozen=True)
+class ReadDraft:
+    """A revision of a draft, parsed, with its defaults."""
+
+    revision: int
+    document: dict[str, Any]
+
+
+def read_draft(plan: Plan) -> ReadDraft:
+    """The draft as it stands now. Takes seconds for a large text: call it where no lock is held.
 
     Raises ``PlanInvalid`` where the draft itself is wrong, ``AlreadyFrozen`` where it is no draft.
     """
+    current = Plan.objects.get(pk=plan.pk)
+    if current.state != "draft":
+        raise AlreadyFrozen(f"plan {plan.slug}: it is {current.state}, expected a draft")
+    return ReadDraft(current.draft_revision, complete_plan(parse_plan_text(current.draft_text)))
+
+
+def request_inspection(plan: Plan, *, by: Actor, at: datetime, draft: ReadDraft | None = None) -> Job:
+    """Ask a worker what a freeze of the current draft would bind; an inspection under way is returned as it is.
+
+    ``draft`` None: read here, before the transaction. Raises as ``read_draft``, and ``StaleDraft`` where
+    another writer saved since it was read.
+    """
+    draft = draft or read_draft(plan)
     with transaction.atomic():
         current = Plan.objects.select_for_update().select_related("study").get(pk=plan.pk)
         if current.state != "draft":
             raise AlreadyFrozen(f"plan {plan.slug}: it is {current.state}, expected a draft")
-        document = complete_plan(parse_plan_text(current.draft_text))
+        if current.draft_revision != draft.revision:
+            raise StaleDraft(current, draft.revision)
         newest = inspection_of(current)
         if newest is not None and newest.state in OPEN:
             return newest
@@ -76,8 +100,8 @@ def request_inspection(plan: Plan, *, by: Actor, at: datetime) -> Job:
             spec={
                 "plan": str(current.uid),
                 "revision": current.draft_revision,
-                "threads": document["runtime"]["threads"],
-                "describe": to_wire(describe_spec(document)),
+                "threads": draft.document["runtime"]["threads"],
+                "describe": to_wire(describe_spec(draft.document)),
                 "requested_by": str(by.uid),
             },
             max_attempts=ATTEMPTS,

@@ -161,14 +161,22 @@ class PostView(ApiView):
         """Do ``change`` in one transaction with the stored answer; a repeat needs the right as well."""
         self.actor()
         self.allow(**kwargs)
-        return idempotency.once(request, self.principal, lambda: self.change(request, **kwargs))
+        return idempotency.once(
+            request,
+            self.principal,
+            lambda: self.change(request, **kwargs),
+            prepare=lambda: self.prepare(request, **kwargs),
+        )
 
     def allow(self, **kwargs: Any) -> None:
         """Raise ``Http404`` or ``NotAllowed`` where the caller may not do this now."""
         raise NotImplementedError
 
+    def prepare(self, request: Request, **kwargs: Any) -> None:
+        """What takes long and changes nothing: before the transaction, which on SQLite holds the only write lock."""
+
     def change(self, request: Request, **kwargs: Any) -> Response:
-        """The change itself, after ``allow``."""
+        """The change itself, after ``allow`` and ``prepare``."""
         raise NotImplementedError
 
 
@@ -248,21 +256,27 @@ def decode_cursor(text: str) -> tuple[str, int, int]:
 
 
 def page(request: Request, rows: QuerySet[Any]) -> tuple[list[Any], str | None, int]:
-    """(rows of the page, cursor of the next or None, upper bound) by primary key, which grows with creation."""
+    """(rows of the page, cursor of the next or None, upper bound) by primary key, which grows with creation.
+
+    The bound is the newest row of ``rows`` itself, 0 without any: a key of a hidden row would tell how many there are.
+    """
     limit, text = limit_of(request), request.query_params.get("cursor")
     order = request.query_params.get("order", "newest")
     if order not in ("newest", "oldest"):
         raise invalid("order", order, "newest or oldest", 400)
     last: int | None = None
+    upto = 0
     if text is not None:
         order, last, upto = decode_cursor(text)
-    else:
-        newest = rows.model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
-        upto = newest or 0
-    rows = rows.filter(pk__lte=upto)
+        rows = rows.filter(pk__lte=upto)
+    elif order == "oldest":
+        upto = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+        rows = rows.filter(pk__lte=upto)
     if last is not None:
         rows = rows.filter(pk__lt=last) if order == "newest" else rows.filter(pk__gt=last)
     found = list(rows.order_by("-pk" if order == "newest" else "pk")[: limit + 1])
+    if text is None and order == "newest":
+        upto = found[0].pk if found else 0
     more = len(found) > limit
     found = found[:limit]
     return found, encode_cursor(order, found[-1].pk, upto) if more else None, upto

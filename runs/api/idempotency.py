@@ -43,10 +43,16 @@ def key_of(request: Request) -> str | None:
     return key
 
 
-def once(request: Request, principal: Principal, change: Callable[[], Response]) -> Response:
-    """The answer of ``change``, which runs in one transaction with the record of its answer."""
+def once(
+    request: Request, principal: Principal, change: Callable[[], Response], prepare: Callable[[], None] = lambda: None
+) -> Response:
+    """The answer of ``change``, which runs in one transaction with the record of its answer.
+
+    ``prepare`` runs before that transaction, and not at all where an earlier answer is given again.
+    """
     key = key_of(request)
     if key is None:
+        prepare()
         with transaction.atomic():
             return change()
     mark = fingerprint(request)
@@ -54,6 +60,7 @@ def once(request: Request, principal: Principal, change: Callable[[], Response])
     if isinstance(record, Response):
         return record
     try:
+        prepare()
         with transaction.atomic():
             response = change()
             _keep(record, response)

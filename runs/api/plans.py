@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from runs.access import PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL, get_visible, require, visible
 from runs.actions import inspection
-from runs.actions.drafts import DraftExists, StaleDraft, check_draft, create_draft, update_draft
+from runs.actions.drafts import Checked, DraftExists, StaleDraft, check_draft, create_draft, update_draft
 from runs.actions.execution import start_execution
 from runs.actions.plans import parse_plan_text, plan_body, supersede_plan
 from runs.actions.provenance import provenance
@@ -162,7 +162,7 @@ class OnePlan(PlanView):
 
     summary, serializer, body = "Read a plan", PlanSerializer, None
     put_body = DraftBody
-    put_summary = "Save a draft (If-Match: the ETag that was read)"
+    put_summary = patch_summary = "Save a draft (If-Match: the ETag that was read)"
     http_method_names = ["get", "put", "patch", "head", "options"]
 
     def get(self, request: Request, **kwargs: Any) -> Response:
@@ -203,11 +203,14 @@ class Validate(PlanView):
     """Every fault of a document, saved nowhere."""
 
     summary, serializer, body = "Check a document against a plan's place", CheckedSerializer, DraftBody
+    checked: Checked
+
+    def prepare(self, request: Request, **kwargs: Any) -> None:
+        plan = self.plan(kwargs["uid"])
+        self.checked = check_draft(plan.study.slug, plan.slug, self.read_body(request)["text"])
 
     def change(self, request: Request, **kwargs: Any) -> Response:
-        plan = self.plan(kwargs["uid"])
-        checked = check_draft(plan.study.slug, plan.slug, self.read_body(request)["text"])
-        problems = [fault(item.field, item.got, item.expected) for item in checked.problems]
+        problems = [fault(item.field, item.got, item.expected) for item in self.checked.problems]
         return Response({"valid": not problems, "problems": problems})
 
 
@@ -266,11 +269,15 @@ class Inspect(PlanView):
 
     summary, serializer, status_code = "Inspect: have a worker say what a freeze would bind", JobSerializer, 202
     right = PLAN_WRITE
+    draft: inspection.ReadDraft
+
+    def prepare(self, request: Request, **kwargs: Any) -> None:
+        self.read_body(request)
+        self.draft = inspection.read_draft(self.plan(kwargs["uid"]))
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         plan = self.plan(kwargs["uid"])
-        self.read_body(request)
-        job = inspection.request_inspection(plan, by=self.actor(), at=timezone.now())
+        job = inspection.request_inspection(plan, by=self.actor(), at=timezone.now(), draft=self.draft)
         return Response(
             sparse(request, JobSerializer, [job])[0], status=202, headers={"Location": f"/api/v1/jobs/{job.uid}"}
         )

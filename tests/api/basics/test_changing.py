@@ -7,9 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from runs.actions import inspection
+from runs.actions.drafts import StaleDraft
 from runs.actions.tokens import issue_token, revoke_token
+from runs.api import plans as plans_api
 from runs.models import ApiToken, IdempotencyRecord, Membership, Plan, Run, Study, User
 from tests.api.basics.conftest import Caller
 from tests.pages.world import World
@@ -56,6 +60,41 @@ def test_every_fault_of_a_document_is_listed(world: World, callers: dict[str, Ca
     assert status == 200 and not value["valid"]
     assert {"surprise", "optimizer.learning_rate"} <= {item["field"] for item in value["problems"]}
     assert callers["researcher"].call("POST", f"plans/{plan['uid']}/validate", {"text": DOCUMENT})[1]["valid"]
+
+
+def test_documents_are_parsed_before_the_transaction(
+    world: World, callers: dict[str, Caller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text may take seconds to parse, and on SQLite the transaction holds the only write lock."""
+    caller, depths = callers["researcher"], []
+    _, plan, _ = create(caller)
+
+    def noting(real: Any) -> Any:
+        def noted(*given: Any) -> Any:
+            depths.append(len(connection.savepoint_ids))
+            return real(*given)
+
+        return noted
+
+    monkeypatch.setattr(plans_api, "check_draft", noting(plans_api.check_draft))
+    monkeypatch.setattr(inspection, "parse_plan_text", noting(inspection.parse_plan_text))
+    outside = len(connection.savepoint_ids)
+    path = f"plans/{plan['uid']}"
+    assert caller.call("POST", f"{path}/validate", {"text": DOCUMENT}, Idempotency_Key="v")[0] == 200
+    status, job, _ = caller.call("POST", f"{path}/inspect", {}, Idempotency_Key="i")
+    assert status == 202 and depths == [outside, outside]
+    Plan.objects.filter(uid=plan["uid"]).update(draft_text="no: plan")  # a repeat gets its answer all the same
+    assert caller.call("POST", f"{path}/inspect", {}, Idempotency_Key="i")[:2] == (202, job)
+    assert caller.call("POST", f"{path}/inspect", {})[0] == 422
+
+
+def test_an_inspection_of_a_draft_that_was_saved_meanwhile_is_refused(world: World, callers: dict[str, Caller]) -> None:
+    _, made, _ = create(callers["researcher"])
+    plan = Plan.objects.get(uid=made["uid"])
+    read = inspection.read_draft(plan)
+    Plan.objects.filter(pk=plan.pk).update(draft_revision=2)
+    with pytest.raises(StaleDraft, match="got revision 1, expected 2"):
+        inspection.request_inspection(plan, by=plan.study.created_by, at=timezone.now(), draft=read)
 
 
 def test_difference_names_members(world: World, callers: dict[str, Caller]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run, Study, Trajectory, User
+from runs.models import Plan, Run, Study, Trajectory, User
 from tests.api.basics.conftest import Caller
 from tests.pages.world import World
 
@@ -44,6 +44,16 @@ def test_a_walk_does_not_see_rows_that_come_later(world: World, callers: dict[st
     )
     seen = callers["site"].get(f"runs?limit=500&cursor={first['next_cursor']}")
     assert "late" not in [item["name"] for item in seen["items"]]
+
+
+def test_a_bound_tells_nothing_of_hidden_rows(world: World, callers: dict[str, Caller], other: Study) -> None:
+    """A newer private study changes neither the bound nor the cursor that others get; its own people see it."""
+    queries = ("plans?limit=1", "plans?limit=1&order=oldest", "plans?slug=none")
+    before = [callers["nobody"].get(query) for query in queries]
+    made = Plan.objects.create(uid="00000000-0000-4000-8000-000000000002", study=other, slug="late")
+    assert [callers["nobody"].get(query) for query in queries] == before
+    assert [item["upto"] for item in before] == [world.plan.pk, world.plan.pk, 0]
+    assert [callers["site"].get(query)["upto"] for query in queries] == [made.pk, made.pk, 0]
 
 
 @pytest.mark.parametrize(
