@@ -41,7 +41,7 @@ MORE = {
 }  # fmt: skip
 
 
-# Routes without an address here: what only changes something, and what needs bytes that the world does not hold.
+# Routes without an address here: what only changes something, and what needs bytes or series that the world does not hold.
 UNMEASURED = frozenset({
     "logout", "account_logout", "account_inactive", "account_signup", "account_change_password",
     "account_reauthenticate", "account_login", "ready", "metrics", "api:token_revoke", "api:plan_create",
@@ -53,6 +53,7 @@ UNMEASURED = frozenset({
     "runs:member_remove", "runs:study_visibility", "runs:filter_save", "runs:filter_apply",
     "runs:filter_delete", "runs:run_control", "runs:receipts_verify", "runs:adapter", "runs:favicon",
     "runs:trajectory_tokens", "login", "api:plan_preview", "runs:reading_judge",
+    "runs:layer_data",
 })  # fmt: skip
 
 
@@ -77,6 +78,7 @@ def details(size: Size) -> dict[str, str]:
         return str(uuid.UUID(uid(kind, n)))
 
     task, task_set = Task.objects.get(key="task-0001"), TaskSet.objects.get()
+    other_plan = Plan.objects.exclude(slug__in=("plan-3", "draft")).earliest("pk")
     plan, receipt = Plan.objects.get(slug="plan-3"), sha("receipt", size.receipts - 1)
     at, api = "/studies/study-3/plans/plan-3/", "/api/v1/"
     runs = "+".join(of("run", n) for n in (3, 103, 203))
@@ -91,12 +93,12 @@ def details(size: Size) -> dict[str, str]:
         f"/checkpoints/{of('checkpoint', 0)}/", f"/checkpoints/{of('checkpoint', 4)}/",
         f"/trajectories/{trajectory}/against/{other}/", "/account/", "/users/", "/audit/", "/studies/new/",
         "/studies/study-3/people/", "/studies/study-3/audit/", "/query-language/",
-        f"/receipts/?stream=run:{of('run', 5)}", f"/runs/{of('run', 0)}/layers/", f"/runs/{of('run', 0)}/layers/data.json",
-        f"/updates/{of('update', 1)}/", f"/behind/{of('run', 0)}/",
+        f"/receipts/?stream=run:{of('run', 5)}", f"/runs/{of('run', 0)}/layers/",
+        f"/updates/{of('update', 1)}/", f"/behind/{of('group', 1)}/",
     ]  # fmt: skip
     objects = [
         "openapi.json", "studies/study-3", f"plans/{plan.uid}", f"plans/{plan.uid}/cells", f"plans/{plan.uid}/bytes",
-        f"plans/{plan.uid}/difference?against=plan-3",
+        f"plans/{plan.uid}/difference?against={other_plan.uid}",
         f"executions/{of('execution', 3)}", f"executions/{of('execution', 3)}/progress", f"runs/{of('run', 0)}",
         f"runs/{of('run', 0)}/series", f"runs/{of('run', 0)}/series/reward", f"jobs/{of('job', 3)}",
         f"groups/{of('group', 1)}", f"trajectories/{trajectory}", f"captures/{sha('capture', 77)}",

@@ -32,8 +32,9 @@ def test_everything_within_the_budget(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4_000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) > 600 and {row["who"] for row in found} == {"member", "admin"}
-    allowed = {"member": {200, 403}, "admin": {200}}  # 403: the pages of the site's admins, asked for by a member
-    assert not [row for row in found if row["status"] not in allowed[row["who"]] and "/behind/" not in row["name"]]
+    for row in found:  # a member asks for the site admins' pages too; one address leads on to another
+        expected = {200, 302} if row["who"] == "admin" else {200, 302, 403, 404}
+        assert row["status"] in expected, row
     slow = [f"{row['cpu']} ms {row['who']} {row['name']}" for row in found if row["cpu"] > BUDGET_MS]
     assert not slow, "\n".join(slow)
 
