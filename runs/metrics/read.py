@@ -67,22 +67,27 @@ def series_of(
 
 
 def load(
-    run: Run, series: Sequence[SeriesInfo], *, start: int | None = None, stop: int | None = None
+    run: Run,
+    series: Sequence[SeriesInfo],
+    *,
+    start: int | None = None,
+    stop: int | None = None,
+    after: int | None = None,
 ) -> dict[int, Points]:
     """Points of each series by its row number; a handful of queries however many series there are.
 
     ``start`` and ``stop`` narrow logged series to steps within both, reading only the chunks that
-    reach in; native series are returned whole.
+    reach in; ``after`` narrows native series to points stored behind that row number.
     """
     native = [item.pk for item in series if not item.is_logged]
     logged = [item.pk for item in series if item.is_logged]
     found = {item.pk: codec.empty() for item in series}
-    found.update(_native(native))
+    found.update(_native(native, after))
     found.update(_logged(run, logged, start, stop))
     return found
 
 
-def _native(keys: Sequence[int]) -> dict[int, Points]:
+def _native(keys: Sequence[int], after: int | None = None) -> dict[int, Points]:
     columns = (
         "series_id", "update", "policy_version", "trajectories", "generated_tokens", "wall_seconds", "at", "value",
         "nonfinite", "count", "subject_uid",
@@ -90,6 +95,8 @@ def _native(keys: Sequence[int]) -> dict[int, Points]:
     rows: dict[int, list[tuple[Any, ...]]] = {}
     for part in _parts(keys):
         chosen = MetricPoint.objects.filter(series__in=part).order_by("series", "policy_version", "update", "id")
+        if after is not None:
+            chosen = chosen.filter(pk__gt=after)
         for row in chosen.values_list(*columns).iterator(chunk_size=5000):
             rows.setdefault(row[0], []).append(row)
     return {key: _native_points(found) for key, found in rows.items()}
@@ -152,7 +159,7 @@ def history(run: Run, name: str, *, start: int | None = None, stop: int | None =
     whole = points[0] if len(points) == 1 else codec.joined(points)
     if len(whole) > 1 and bool(np.any(whole.time_ms[1:] < whole.time_ms[:-1])):
         order = np.lexsort((whole.value, whole.step, whole.time_ms))
-        whole = Points(*(getattr(whole, column)[order] for column, _ in codec.COLUMNS))
+        whole = codec.take(whole, order)
     return whole
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runs.actions.plans import plan_body
-from runs.metrics.read import load, series_of
+from runs.metrics.codec import Points
+from runs.metrics.read import SeriesInfo, load, series_of
 from runs.models import ReadingVerdict, Run
 from runs.readings.rules import FIRED, Outcome
-from runs.readings.signals import Line, Signals, line_of
+from runs.readings.signals import Signals, line_of
 from runs.readings.table import READINGS, Reading
 from workbench.contracts.canonical import digest
 
@@ -30,15 +31,32 @@ class Found:
     earlier: ReadingVerdict | None
 
     @property
+    def is_dismissed(self) -> bool:
+        """Whether somebody dismissed exactly this firing."""
+        return self.verdict is not None and self.verdict.verdict == ReadingVerdict.DISMISSED
+
+    @property
     def statement(self) -> str:
         """The sentence with its numbers; empty where the rule did not fire."""
         if self.outcome.state != FIRED:
             return ""
-        return str(self.reading.statement).format(**{name: shown(value) for name, value in self.outcome.facts.items()})
+        return str(self.reading.statement).format(**{name: Fact(value) for name, value in self.outcome.facts.items()})
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number of a statement: four digits where its place says nothing, else as it says, ``{share:.0%}`` a share."""
+
+    value: Any
+
+    def __format__(self, spec: str) -> str:
+        if not spec or self.value is None or not math.isfinite(self.value):
+            return shown(self.value)
+        return format(self.value, spec).replace("%", " %")
 
 
 def shown(value: Any) -> str:
-    """A fact as text: four significant digits, whole numbers as they are, "not measured" for None."""
+    """A fact as text: four significant digits, whole numbers as they are, an em dash for None."""
     if value is None:
         return "—"
     if isinstance(value, float):
@@ -46,18 +64,23 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def signals_from(run: Run, series: Sequence[SeriesInfo], points: Mapping[int, Points]) -> Signals:
+    """The lines that rules read of a run's series, whose points are at hand."""
+    lines = [
+        line_of(item.definition, item.phase, item.split, item.labels, points[item.pk])
+        for item in series
+        if not item.is_logged and item.pk in points
+    ]
+    if run.plan_version is None:
+        return Signals(lines)
+    rollout = plan_body(run.plan_version)["plan"]["rollout"]
+    return Signals(lines, budget=rollout["max_decisions"], group_size=rollout["group_size"])
+
+
 def signals_of(run: Run) -> Signals:
     """The lines that rules read of a native run; nothing of a logged run, whose names mean what their trainer says."""
     series = [item for item in series_of(run) if not item.is_logged]
-    points = load(run, series)
-    lines: list[Line] = [
-        line_of(item.definition, item.phase, item.split, item.labels, points[item.pk]) for item in series
-    ]
-    budget = group_size = None
-    if run.plan_version is not None:
-        rollout = plan_body(run.plan_version)["plan"]["rollout"]
-        budget, group_size = rollout["max_decisions"], rollout["group_size"]
-    return Signals(lines, budget=budget, group_size=group_size)
+    return signals_from(run, series, load(run, series))
 
 
 def fired_sha256(reading: Reading, outcome: Outcome) -> str:

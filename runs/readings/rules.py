@@ -106,13 +106,7 @@ def _two_trends(
     seen, short = _trends(lines, thresholds)
     if short:
         return short
-    facts = {
-        "first_from": seen[0].first,
-        "first_to": seen[0].last,
-        "second_from": seen[1].first,
-        "second_to": seen[1].last,
-    }
-    return _decide(fires(*seen), lines, seen, **facts)
+    return _decide(fires(*seen), lines, seen, **_both(seen))
 
 
 ENTROPY: tuple[str, dict[str, Any]] = ("l2.entropy_sampled", {"segment": "all"})
@@ -130,7 +124,11 @@ def narrow_mode(signals: Signals, thresholds: Thresholds) -> Outcome:
 
 
 def concentrating(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """Mean success rises while the share of groups with any success does not: pass@1 + (pass@k - pass@1)."""
+    """Mean success rises while the share of groups with any success does not: pass@1 + (pass@k - pass@1).
+
+    "Does not" is measured, not merely unproven: its thirds differ by less than ``flat_change``, and it has
+    not reached ``ceiling``, beyond which it cannot rise.
+    """
     lines, missing = _lines(signals, REWARD, SUCCESS, ("l3.pass_gap", {}))
     if missing:
         return missing
@@ -144,20 +142,20 @@ def concentrating(signals: Signals, thresholds: Thresholds) -> Outcome:
     seen, short = _trends((reward, best), thresholds)
     if short:
         return short
-    facts = {
-        "first_from": seen[0].first,
-        "first_to": seen[0].last,
-        "second_from": seen[1].first,
-        "second_to": seen[1].last,
-    }
-    return _decide(seen[0].direction == RISING and seen[1].direction != RISING, (reward, best), seen, **facts)
+    first, last = seen[1].first or 0.0, seen[1].last or 0.0
+    flat = last - first < thresholds["flat_change"] and last < thresholds["ceiling"]
+    return _decide(seen[0].direction == RISING and flat, (reward, best), seen, **_both(seen))
 
 
 def padding(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """Length rises while success is flat or falls."""
+    """Length rises while success does not: its thirds differ by less than ``flat_change``."""
     return _two_trends(
         signals, thresholds, LENGTH, SUCCESS,
-        lambda length, success: length.direction == RISING and success.direction in (FLAT, FALLING),
+        lambda length, success: (
+            length.direction == RISING
+            and success.direction in (FLAT, FALLING)
+            and (success.last or 0.0) - (success.first or 0.0) < thresholds["flat_change"]
+        ),
     )  # fmt: skip
 
 
@@ -311,7 +309,7 @@ def uneven_calls(signals: Signals, thresholds: Thresholds) -> Outcome:
 
 
 def open_and_unclipped(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """Entropy keeps most of its first value while little is clipped."""
+    """A high entropy keeps most of its first value while little is clipped."""
     lines, missing = _lines(signals, ENTROPY, ("l1.clip_high_share", {}), ("l1.clip_low_share", {}))
     if missing:
         return missing
@@ -319,7 +317,7 @@ def open_and_unclipped(signals: Signals, thresholds: Thresholds) -> Outcome:
     now, places = _recent(entropy, thresholds)
     clipped = _recent(high, thresholds)[0] + _recent(low, thresholds)[0]
     start = float(entropy.values[0])
-    fires = start > 0 and now >= thresholds["kept"] * start and clipped <= thresholds["clipped"]
+    fires = now >= thresholds["least"] and now >= thresholds["kept"] * start and clipped <= thresholds["clipped"]
     shown = (evidence(entropy, None, sorted({0, *places})), evidence(high, None, _recent(high, thresholds)[1]))
     return Outcome(
         FIRED if fires else QUIET, _span(*lines), shown, {"first_from": start, "first_to": now, "clipped": clipped}
@@ -344,32 +342,47 @@ def latent_ability(signals: Signals, thresholds: Thresholds) -> Outcome:
 
 
 def decoration(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """Action and answer mostly unchanged when the think segment is deleted and when it is corrupted."""
-    shares, shown = {}, []
+    """Action and answer mostly unchanged when the think segment is deleted and when it is corrupted.
+
+    The random-token control stands beside as evidence: where it changes nothing either, nothing in that place does.
+    """
+    shares, shown = [], []
     for intervention in ("delete", "corrupt"):
         for name in ("l6.action_unchanged", "l6.answer_unchanged"):
             line = signals.line(name, phase="probe", intervention=intervention)
             if line is None:
                 return unmeasured(f"{name} ({intervention})")
-            shares[f"{name}:{intervention}"] = float(line.values[-1])
+            n = int(line.counts[-1])
+            if n < thresholds["least_count"]:
+                return unmeasured(f"{name} ({intervention}): {n} decisions")
+            shares.append(float(line.values[-1]))
             shown.append(evidence(line))
-    last = max(item.points[-1][0] for item in shown)
-    least = min(shares.values())
-    fires = least >= thresholds["share"]
-    return Outcome(FIRED if fires else QUIET, (last, last), tuple(shown), {"share": least})
+    last, least = max(item.points[-1][0] for item in shown), min(shares)
+    control = signals.line("l6.action_unchanged", phase="probe", intervention="random")
+    if control is not None:
+        shown.append(evidence(control))
+    facts = {"share": least, "control": None if control is None else float(control.values[-1])}
+    return Outcome(FIRED if least >= thresholds["share"] else QUIET, (last, last), tuple(shown), facts)
 
 
 def widening_gap(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """Held-out reward inside the distribution minus outside grows from checkpoint to checkpoint."""
-    line = None
-    for phase in ("standard", "stress", "evaluation"):
-        line = line or signals.line("l5.reward_gap", phase=phase)
+    """Held-out reward inside the distribution minus outside grows from the first checkpoint to the last.
+
+    It fires only where the last gap's 95 % interval lies above the first gap: a few tasks move a gap by chance.
+    """
+    line = phase = None
+    for phase in ("standard", "stress"):
+        line = signals.line("l5.reward_gap", phase=phase)
+        if line is not None:
+            break
     if line is None:
         return unmeasured("l5.reward_gap")
     if len(line) < 2:
         return unmeasured("l5.reward_gap: one checkpoint")
-    change = float(line.values[-1] - line.values[0])
-    state = FIRED if change >= thresholds["least_change"] else QUIET
-    return Outcome(
-        state, _span(line), (evidence(line),), {"first_from": float(line.values[0]), "first_to": float(line.values[-1])}
-    )
+    low = signals.line("l5.reward_gap", phase=str(phase), split=line.split, bound="low")
+    if low is None or low.steps[-1] != line.steps[-1]:
+        return unmeasured("l5.reward_gap (bound low)")
+    first, last, bound = float(line.values[0]), float(line.values[-1]), float(low.values[-1])
+    fires = last - first >= thresholds["least_change"] and bound > first
+    facts = {"first_from": first, "first_to": last, "low": bound}
+    return Outcome(FIRED if fires else QUIET, _span(line), (evidence(line), evidence(low)), facts)

@@ -33,15 +33,23 @@ class Line:
         return len(self.steps)
 
 
+def whole(points: Points) -> NDArray[np.bool_]:
+    """Which points stand for a step as a whole: those without a subject where there are some, else all.
+
+    A collection shard's value has no subject; values of its groups beside it have theirs.
+    """
+    if points.subject is not None and any(not item for item in points.subject):
+        return np.array([not item for item in points.subject], bool)
+    return np.ones(len(points), bool)
+
+
 def line_of(definition: str, phase: str, split: str, labels: Mapping[str, str], points: Points) -> Line:
     """One value a step: the points without a subject where there are some (a whole shard), else all.
 
     Several values of a step (shards) are averaged by their denominators, or plainly where none has one.
     """
-    whole = np.ones(len(points), bool)
-    if points.subject is not None and any(not item for item in points.subject):
-        whole = np.array([not item for item in points.subject], bool)
-    finite = whole & (points.flag == codec.FINITE)
+    chosen = whole(points)
+    finite = chosen & (points.flag == codec.FINITE)
     at, values = points.step[finite], points.value[finite]
     counts = np.maximum(points.count[finite], 0) if points.count is not None else np.zeros(len(at), np.int64)
     named = [] if points.subject is None else [item for item, keep in zip(points.subject, finite, strict=True) if keep]
@@ -56,7 +64,7 @@ def line_of(definition: str, phase: str, split: str, labels: Mapping[str, str], 
         subjects.append(found.pop() if len(found) == 1 else "")
     return Line(
         definition, phase, split, dict(labels), steps, np.array(means, np.float64), np.array(totals, np.int64),
-        subjects, int((whole & (points.flag != codec.FINITE)).sum()),
+        subjects, int((chosen & (points.flag != codec.FINITE)).sum()),
     )  # fmt: skip
 
 
@@ -67,8 +75,13 @@ class Signals:
         self.lines = tuple(lines)
         self.budget, self.group_size = budget, group_size
 
-    def line(self, name: str, *, phase: str = "train", split: str | None = None, **labels: str) -> Line | None:
-        """The longest line of ``name`` (without its version) in a phase; None where nothing was measured."""
+    def line(self, name: str, *, phase: str = "train", split: str | None = None, **labels: str | None) -> Line | None:
+        """The longest line of ``name`` (without its version) in a phase; None where nothing was measured.
+
+        A label of None: the line must not have it. Bounds of intervals are lines of their own and never
+        stand for the value: ask for ``bound="low"``.
+        """
+        labels = {"bound": None, **labels}
         found = [
             line
             for line in self.lines

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
+from runs.readings.fire import Fact
 from runs.readings.rules import FIRED, QUIET, UNMEASURED
 from runs.readings.signals import Line, Signals
 from runs.readings.table import BY_ID, HEALTHY, READINGS, WARNING
@@ -27,6 +31,14 @@ def probes(share: float, corrupted: float | None = None) -> list[Line]:
     ]
 
 
+def gaps(values: list[float], low: list[float]) -> list[Line]:
+    labels = {"outside": "out_of_distribution"}
+    return [
+        line("l5.reward_gap", values, phase="standard", **labels),
+        line("l5.reward_gap", low, phase="standard", bound="low", **labels),
+    ]
+
+
 SPIKE = [1.0 + 0.01 * (i % 3) for i in range(20)]
 CASES: dict[str, tuple[list[Line], list[Line]]] = {  # rule -> lines that fire it, lines that do not
     "narrow_mode": (
@@ -35,7 +47,7 @@ CASES: dict[str, tuple[list[Line], list[Line]]] = {  # rule -> lines that fire i
     ),
     "concentrating": (
         [line("l3.reward_mean", ramp(0.3, 0.6)), line("l3.success_rate", ramp(0.2, 0.4)), line("l3.pass_gap", ramp(0.3, 0.1))],
-        [line("l3.reward_mean", ramp(0.3, 0.6)), line("l3.success_rate", ramp(0.2, 0.4)), line("l3.pass_gap", wobble(0.3))],
+        [line("l3.reward_mean", ramp(0.3, 0.6)), line("l3.success_rate", [0.3 + 0.1 * (i % 3) + 0.002 * i for i in range(24)]), line("l3.pass_gap", wobble(0.3))],
     ),
     "padding": (
         [line("l2.response_length", ramp(60, 90)), line("l3.success_rate", wobble(0.4))],
@@ -54,8 +66,8 @@ CASES: dict[str, tuple[list[Line], list[Line]]] = {  # rule -> lines that fire i
     "early_collapse": ([entropy(ramp(1.0, 0.3))], [entropy(ramp(1.0, 0.8))]),
     "gradient_spike": ([line("l1.grad_norm", [*SPIKE, 9.0])], [line("l1.grad_norm", SPIKE)]),
     "widening_gap": (
-        [line("l5.reward_gap", [0.02, 0.12], phase="standard")],
-        [line("l5.reward_gap", [0.02, 0.04], phase="standard")],
+        gaps([0.02, 0.12], low=[-0.1, 0.05]),
+        gaps([0.02, 0.12], low=[-0.1, 0.01]),  # the interval holds the first gap
     ),
     "decoration": (probes(0.95), probes(0.95, corrupted=0.3)),
     "still_rising": ([line("l3.reward_mean", ramp(0.2, 0.9, 40))], [line("l3.reward_mean", [*ramp(0.2, 0.9, 20), *wobble(0.9, 20)])]),
@@ -91,7 +103,9 @@ def test_rule_fires_on_its_pattern_and_is_quiet_without_it(rule: str) -> None:
     assert (fires.state, quiet.state) == (FIRED, QUIET)
     assert fires.steps is not None and fires.steps[0] <= fires.steps[1]
     assert fires.evidence and all(item.points for item in fires.evidence)
-    str(reading.statement).format(**fires.facts)  # every number that the sentence names is there
+    str(reading.statement).format(
+        **{name: Fact(value) for name, value in fires.facts.items()}
+    )  # every number that the sentence names is there
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -110,6 +124,7 @@ def test_texts_are_complete(reading: object) -> None:
         len(reading.hypotheses) >= 2
         and reading.limits
         and reading.experiment
+        and reading.why
         and reading.layer in {f"L{n}" for n in range(1, 7)}
     )  # type: ignore[attr-defined]
 
@@ -126,3 +141,38 @@ def test_mechanical_calls_need_the_budget() -> None:
     reading = BY_ID["mechanical_calls"]
     found = reading.rule(signals(*CASES["mechanical_calls"][0], budget=None), reading.thresholds)
     assert (found.state, found.missing) == (UNMEASURED, ("rollout.max_decisions",))
+
+
+def test_a_noisy_rise_is_no_flat_line() -> None:
+    """Success by 4-step waves from 0.34 to 0.53 without a proven trend: neither padding nor concentrating."""
+    waves = [0.2 + 0.4 * (i % 4 == 0) + 0.008 * i for i in range(24)]
+    length, reward = line("l2.response_length", ramp(60, 90)), line("l3.reward_mean", ramp(0.3, 0.6))
+    given = signals(length, reward, line("l3.success_rate", waves), line("l3.pass_gap", wobble(0.2)))
+    for rule in ("padding", "concentrating"):
+        reading = BY_ID[rule]
+        found = reading.rule(given, reading.thresholds)
+        assert found.state == QUIET and found.facts["second_to"] - found.facts["second_from"] > 0.05
+
+
+def test_pass_at_k_at_its_ceiling_cannot_rise() -> None:
+    reading = BY_ID["concentrating"]
+    given = signals(
+        line("l3.reward_mean", ramp(0.8, 0.95)), line("l3.success_rate", wobble(0.9)), line("l3.pass_gap", [0.08] * 24)
+    )
+    assert reading.rule(given, reading.thresholds).state == QUIET
+
+
+def test_decoration_shows_the_control_and_needs_enough_decisions() -> None:
+    """0.95 unchanged under deletion and corruption; 0.3 with random tokens; four decisions say nothing."""
+    reading, control = BY_ID["decoration"], line("l6.action_unchanged", [0.3], phase="probe", intervention="random")
+    found = reading.rule(signals(*probes(0.95), control), reading.thresholds)
+    assert (found.state, found.facts) == (FIRED, {"share": 0.95, "control": 0.3})
+    few = [dataclasses.replace(item, counts=np.array([4])) for item in probes(0.95)]
+    found = reading.rule(signals(*few), reading.thresholds)
+    assert (found.state, found.missing) == (UNMEASURED, ("l6.action_unchanged (delete): 4 decisions",))
+
+
+def test_bounds_of_intervals_never_stand_for_the_value() -> None:
+    given = signals(*gaps([0.02], low=[-0.1, -0.2, -0.3]))
+    assert len(given.line("l5.reward_gap", phase="standard")) == 1
+    assert len(given.line("l5.reward_gap", phase="standard", bound="low")) == 3

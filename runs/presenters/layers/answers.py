@@ -15,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as now
 from django.utils.translation import gettext_lazy as _
 
-from runs.presenters.layers.titles import title_of
+from runs.presenters.layers.titles import title_of, word_of
 from runs.readings.signals import Line, Signals
 
 Text = str | Promise
@@ -33,13 +33,17 @@ QUESTIONS: dict[str, Text] = {
 
 @dataclass(frozen=True)
 class Piece:
-    """One clause: the line that it reads (``name``, ``labels``, ``phase``), its words, and how its numbers are made."""
+    """One clause: the line that it reads (``name``, ``labels``, ``phase``, ``split``), its words, and how its
+    numbers are made. ``bounds``: the words name ``{low}`` and ``{high}``, the interval at the newest step.
+    """
 
     name: str
     words: Text
     numbers: Callable[[Line], dict[str, str]]
     labels: tuple[tuple[str, str], ...] = ()
     phase: str = "train"
+    split: str | None = None
+    bounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,21 @@ class Answer:
     rules: tuple[str, ...]
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def number(value: float) -> str:
-    """Three significant digits, without exponent where that is short."""
-    return f"{value:.3g}"
+    """Three significant digits, whole thousands in full, powers of ten as such, a true minus sign."""
+    text = f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    digits, _, power = text.partition("e")
+    text = f"{digits}×10{str(int(power)).translate(_RAISED)}" if power else digits
+    return text.replace("-", "−", 1) if value < 0 else text
 
 
 def percent(value: float) -> str:
-    """A share in percent, one digit below ten."""
-    return f"{100 * value:.1f} %" if abs(value) < 0.1 else f"{100 * value:.0f} %"
+    """A share in percent, one digit below ten, a true minus sign."""
+    text = f"{100 * value:.1f} %" if 0 < abs(value) < 0.1 else f"{100 * value:.0f} %"
+    return text.replace("-", "−", 1)
 
 
 def _end(line: Line) -> float:
@@ -116,21 +127,46 @@ PIECES: dict[str, tuple[Piece, ...]] = {
         Piece("l4.step_group_size", _("{last} rollouts share a state"), _ends(number)),
         Piece("l4.state_coverage", _("{last} states a batch"), _ends(number)),
     ),
-    "L5": (),
+    "L5": (
+        Piece("l5.reward", _("reward {last} on held-out tasks of the training distribution at version {step}"), _newest(number), (), "standard", "test"),
+        Piece("l5.reward", _("{last} outside it"), _newest(number), (), "standard", "out_of_distribution"),
+        Piece("l5.reward_gap", _("a gap of {last} [{low}, {high}]"), _newest(number), (), "standard", None, True),
+        Piece("l5.reward_forgotten", _("{last} [{low}, {high}] forgotten on anchor tasks"), _newest(number), (), "standard", "anchor", True),
+    ),
     "L6": (
         Piece("l6.action_unchanged", _("action unchanged {last} with the think segment deleted"), _newest(percent), (("intervention", "delete"),), "probe"),
         Piece("l6.action_unchanged", _("{last} corrupted"), _newest(percent), (("intervention", "corrupt"),), "probe"),
         Piece("l6.action_unchanged", _("{last} paraphrased"), _newest(percent), (("intervention", "paraphrase"),), "probe"),
         Piece("l6.action_unchanged", _("{last} with random tokens in its place"), _newest(percent), (("intervention", "random"),), "probe"),
         Piece("l6.statements_true", _("{last} of its checkable statements true"), _newest(percent), (), "probe"),
-        Piece("l6.self_consistency_gap", _("majority vote {last} above a single sample"), _newest(number), (), "probe"),
+        Piece("l6.self_consistency_gap", _("majority vote right on {last} more of the tasks than a single sample"), _newest(percent), (), "probe"),
     ),
 }  # fmt: skip
 
 
+def _bound(piece: Piece, signals: Signals, bound: str, step: int) -> str:
+    line = signals.line(piece.name, phase=piece.phase, split=piece.split, bound=bound, **dict(piece.labels))
+    places = [] if line is None else np.flatnonzero(line.steps == step).tolist()
+    return number(float(line.values[places[0]])) if line is not None and places else "—"
+
+
 def _said(piece: Piece, signals: Signals) -> str | None:
-    line = signals.line(piece.name, phase=piece.phase, **dict(piece.labels))
-    return None if line is None else str(piece.words).format(**piece.numbers(line))
+    line = signals.line(piece.name, phase=piece.phase, split=piece.split, **dict(piece.labels))
+    if line is None:
+        return None
+    numbers = piece.numbers(line)
+    if piece.bounds:
+        step = int(line.steps[-1])
+        numbers |= {bound: _bound(piece, signals, bound, step) for bound in ("low", "high")}
+    return str(piece.words).format(**numbers)
+
+
+def _place(piece: Piece) -> str:
+    """What tells a clause from another of the same quantity."""
+    parts = [str(word_of(value)) for _, value in piece.labels]
+    if piece.split is not None:
+        parts.append(str(word_of(piece.split)))
+    return f" ({now(', ').join(parts)})" if parts else ""
 
 
 def answer_of(layer: str, signals: Signals, pieces: Sequence[Piece] | None = None) -> Answer:
@@ -138,7 +174,7 @@ def answer_of(layer: str, signals: Signals, pieces: Sequence[Piece] | None = Non
     parts, missing, rules = [], [], []
     for piece in PIECES[layer] if pieces is None else pieces:
         said = _said(piece, signals)
-        label = f" ({', '.join(value for _, value in piece.labels)})" if piece.labels else ""
+        label = _place(piece)
         if said is None:
             missing.append(f"{title_of(piece.name)}{label}")
             continue

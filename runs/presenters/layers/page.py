@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +11,16 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as now
 from django.utils.translation import gettext_lazy as _
 
-from runs.actions.plans import plan_body
-from runs.metrics import codec
-from runs.metrics.codec import Points
 from runs.metrics.read import SeriesInfo, load, series_of
-from runs.models import Run
-from runs.presenters.layers.answers import Answer, answers_of
-from runs.presenters.layers.cards import LAYERS, UNMAPPED, Card, cards_of
+from runs.models import MetricLatest, Run
+from runs.presenters.layers.answers import Answer, answers_of, number
+from runs.presenters.layers.cards import LAYERS, PHASES, TRAIN, UNMAPPED, Card, cards_of
+from runs.presenters.layers.charts import ChartView, chart_view
 from runs.presenters.layers.heat import QUANTITIES, Heat, heat_of
-from runs.presenters.layers.titles import title_of
-from runs.readings.fire import Found, readings_of, shown
+from runs.presenters.layers.titles import title_of, word_of
+from runs.readings.fire import Found, readings_of, shown, signals_from
 from runs.readings.rules import FIRED, QUIET, UNMEASURED
-from runs.readings.signals import Signals, line_of
+from runs.readings.signals import Signals
 from workbench.contracts.metrics import METRIC_DEFINITIONS
 
 SYSTEM = "system"
@@ -43,28 +41,10 @@ HEAT_TITLES: dict[str, str | Promise] = {
     "staleness": _("Age of trained trajectories"),
 }
 HEAT_LAYERS = {"reward": "L3", "advantage": "L3", "length": "L2", "staleness": "L1"}
-EAGER = 400  # series whose points the page reads to say last values; beyond it the charts alone say them
-
-
-@dataclass(frozen=True)
-class ChartView:
-    """A card with what stands beside it before a script runs. ``last`` None: nothing finite was recorded."""
-
-    card: Card
-    title: str | Promise
-    last: float | None
-    change: float | None
-    stored: int | None
-
-    @property
-    def uids(self) -> str:
-        """Series of the card, comma-separated."""
-        return ",".join(line.series.uid for line in self.card.lines)
-
-    @property
-    def labels(self) -> str:
-        """JSON list of the lines' labels, in the order of ``uids``."""
-        return json.dumps([line.label for line in self.card.lines])
+HEAT_UNITS: dict[str, str | Promise] = {
+    "reward": _("reward"), "advantage": _("advantage"), "length": _("tokens"), "staleness": _("versions"),
+}  # fmt: skip
+BY_PHASE = ("L1", "L2", "L3", "L4")  # layers measured in several phases, of which the reader chooses one
 
 
 @dataclass(frozen=True)
@@ -81,53 +61,67 @@ class ReadingView:
 
 
 @dataclass(frozen=True)
+class HeatView:
+    """A distribution over versions, and its numbers for the script as JSON."""
+
+    title: str | Promise
+    unit: str | Promise
+    heat: Heat
+    plain: str
+
+
+@dataclass(frozen=True)
 class Section:
-    """One layer. ``absent``: titles of definitions of the layer without a single point, with ids."""
+    """One layer. ``charts`` answer its question, ``more`` are folded behind them; ``measured``: in any phase.
+
+    ``absent``: titles of definitions of the layer without a single point, with ids.
+    """
 
     key: str
     title: str | Promise
+    measured: bool
     answer: Answer | None
     charts: tuple[ChartView, ...]
-    heats: tuple[tuple[str | Promise, Heat, str], ...]
+    more: tuple[ChartView, ...]
+    heats: tuple[HeatView, ...]
     fired: tuple[ReadingView, ...]
     quiet: tuple[Found, ...]
     unmeasured: tuple[Found, ...]
     absent: tuple[tuple[str | Promise, str], ...]
 
+    @property
+    def short(self) -> str:
+        """Number of the layer; empty for what is none."""
+        return self.key if self.key in LAYERS else ""
 
-def _chart(card: Card, points: dict[int, Points]) -> ChartView:
-    title = title_of(card.name) if card.definition is not None else card.name
-    lines = [points[line.series.pk] for line in card.lines if line.series.pk in points]
-    if not lines:
-        return ChartView(card, title, None, None, None)
-    first = next((line for line in lines if (line.flag == codec.FINITE).any()), None)
-    stored = sum(len(line) for line in lines)
-    if first is None:
-        return ChartView(card, title, None, None, stored)
-    values = first.value[first.flag == codec.FINITE]
-    change = float(values[-1] - values[0]) if len(values) > 1 else None
-    return ChartView(card, title, float(values[-1]), change, stored)
+    @property
+    def warnings(self) -> int:
+        """Warnings that fired and that nobody dismissed."""
+        return sum(view.is_warning and not view.found.is_dismissed for view in self.fired)
 
 
-def _heats(run: Run) -> dict[str, list[tuple[str | Promise, Heat, str]]]:
-    found: dict[str, list[tuple[str | Promise, Heat, str]]] = {}
+def _heats(run: Run) -> dict[str, list[HeatView]]:
+    found: dict[str, list[HeatView]] = {}
     for quantity in QUANTITIES:
         heat = heat_of(run, quantity)
-        if heat.stored:
+        if heat.stored and len(heat.edges) > 2:  # one value alone is no distribution: the card says it
             plain = {"x": heat.steps, "edges": heat.edges, "z": heat.counts, "width": heat.width}
-            found.setdefault(HEAT_LAYERS[quantity], []).append((HEAT_TITLES[quantity], heat, json.dumps(plain)))
+            plain["whole"] = quantity in ("length", "staleness")
+            view = HeatView(HEAT_TITLES[quantity], HEAT_UNITS[quantity], heat, json.dumps(plain))
+            found.setdefault(HEAT_LAYERS[quantity], []).append(view)
     return found
 
 
-def _evidence(found: Found) -> tuple[dict[str, Any], ...]:
+def evidence_view(found: Found) -> tuple[dict[str, Any], ...]:
+    """The lines that a rule looked at, in words."""
     return tuple(
         {
             "title": title_of(item.definition.rpartition("/")[0]),
             "definition": item.definition,
-            "labels": ", ".join(item.labels.values()),
-            "phase": item.phase,
+            "labels": ", ".join(str(word_of(value)) for value in item.labels.values()),
+            "phase": "" if item.phase == TRAIN else word_of(item.phase),
             "trend": item.trend,
-            "z": None if item.z is None else shown(item.z),
+            "z": None if item.z is None else number(item.z),
             "points": [(step, shown(value), uid) for step, value, uid in item.points],
         }
         for item in found.outcome.evidence
@@ -143,54 +137,76 @@ def _absent(layer: str, cards: Sequence[Card]) -> tuple[tuple[str | Promise, str
     )
 
 
-def _signals(run: Run, series: Sequence[SeriesInfo], points: dict[int, Points]) -> Signals:
-    lines = [
-        line_of(item.definition, item.phase, item.split, item.labels, points[item.pk])
-        for item in series
-        if not item.is_logged
-    ]
-    budget = None
-    if run.plan_version is not None:
-        budget = plan_body(run.plan_version)["plan"]["rollout"]["max_decisions"]
-    return Signals(lines, budget=budget)
+def phases_of(series: Iterable[SeriesInfo]) -> list[str]:
+    """Phases that the reader may choose between, training first."""
+    there = {item.phase for item in series if item.phase and not item.definition.startswith(("l5.", "l6."))}
+    return sorted(there, key=lambda phase: (PHASES.index(phase) if phase in PHASES else len(PHASES), phase))
 
 
-def build_sections(run: Run) -> list[Section]:
-    """The page's sections: the six layers always, others where something was logged under them."""
-    series = series_of(run)
-    cards = cards_of(run, series)
-    points = load(run, series) if len(series) <= EAGER else {}
+def _latest(run: Run) -> dict[int, float]:
+    """Newest finite values of logged series, which stand beside the points so that none need be read."""
+    rows = MetricLatest.objects.filter(run=run, value__isnull=False)
+    return dict(rows.values_list("series_id", "value"))
+
+
+def _section(
+    key: str,
+    cards: Sequence[Card],
+    charts: Sequence[ChartView],
+    answer: Answer | None,
+    heats: Sequence[HeatView],
+    readings: Sequence[Found],
+    native: bool,
+) -> Section:
+    said = [item for item in readings if item.reading.layer == key]
+    fired = [ReadingView(item, evidence_view(item)) for item in said if item.outcome.state == FIRED]
+    fired.sort(key=lambda view: (not view.is_warning, view.found.is_dismissed))
+    return Section(
+        key,
+        SECTION_TITLES[key],
+        bool(cards),
+        answer,
+        tuple(view for view in charts if view.card.is_first),
+        tuple(view for view in charts if not view.card.is_first),
+        tuple(heats),
+        tuple(fired),
+        tuple(item for item in said if item.outcome.state == QUIET),
+        tuple(item for item in said if item.outcome.state == UNMEASURED),
+        _absent(key, cards) if native and key in LAYERS else (),
+    )
+
+
+def build_sections(run: Run, phase: str = TRAIN) -> list[Section]:
+    """The page's sections: the six layers always, others where something was logged under them.
+
+    Native L1 to L4 show one ``phase``; L5 is of evaluations and L6 of probes whatever the phase.
+    """
     native = run.origin == Run.NATIVE
-    signals = _signals(run, series, points) if native and points else Signals(())
+    series = series_of(run)
+    points = load(run, series) if native else {}
+    latest = {} if native else _latest(run)
+    signals = signals_from(run, series, points) if native else Signals(())
     answers, heats = answers_of(signals), _heats(run)
     readings = readings_of(run, signals=signals) if native else []
+    cards = cards_of(run, series)
     found = []
     for key in (*LAYERS, SYSTEM, UNMAPPED):
         mine = cards.get(key, [])
         if key not in LAYERS and not mine:
             continue
-        said = [item for item in readings if item.reading.layer == key]
-        fired = tuple(ReadingView(item, _evidence(item)) for item in said if item.outcome.state == FIRED)
-        found.append(
-            Section(
-                key,
-                SECTION_TITLES[key],
-                answers.get(key),
-                tuple(_chart(card, points) for card in mine),
-                tuple(heats.get(key, [])),
-                fired,
-                tuple(item for item in said if item.outcome.state == QUIET),
-                tuple(item for item in said if item.outcome.state == UNMEASURED),
-                _absent(key, mine) if native and key in LAYERS else (),
-            )
-        )
+        chosen = [card for card in mine if not (native and key in BY_PHASE) or card.phase == phase]
+        charts = [chart_view(card, points, latest) for card in chosen]
+        beside = heats.get(key, []) if phase == TRAIN or not native else []
+        found.append(_section(key, mine, charts, answers.get(key), beside, readings, native))
     return found
 
 
 def headline(sections: Sequence[Section]) -> str:
     """The page's first sentence: how many layers were measured and which warnings fired."""
-    measured = [section for section in sections if section.key in LAYERS and section.charts]
-    warnings = [view for section in sections for view in section.fired if view.is_warning]
+    measured = [section for section in sections if section.key in LAYERS and section.measured]
+    warnings = [
+        view for section in sections for view in section.fired if view.is_warning and not view.found.is_dismissed
+    ]
     text = now("%(n)d of 6 layers measured") % {"n": len(measured)}
     if not measured:
         return now("Nothing measured yet")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -64,6 +66,9 @@ TITLES: dict[str, str | Promise] = {
     "l3.groups_with_signal": _("Groups with signal"),
     "l3.groups_with_update": _("Groups trained on"),
     "l3.effective_batch": _("Effective batch"),
+    "l3.funnel_trajectories": _("From started to signal"),
+    "l3.funnel_share": _("From started to signal, share"),
+    "l3.funnel_tokens": _("Tokens from started to signal"),
     "l3.reward_concentration": _("Reward held by the top tenth"),
     "l3.gradient_share": _("Gradient share by difficulty"),
     "l4.action_edit_distance": _("Distance of paths in a group"),
@@ -71,8 +76,18 @@ TITLES: dict[str, str | Promise] = {
     "l4.step_group_size": _("Rollouts that share a state"),
     "l4.state_concentration": _("Concentration on states"),
     "l4.entropy_by_decision": _("Entropy by decision"),
+    "l4.entropy_left": _("Entropy left of the first"),
+    "l4.entropy_slope": _("Entropy a version, slope"),
     "l4.state_coverage": _("States visited"),
     "l4.think_edit_distance": _("Distance of think segments"),
+    "l5.reward": _("Held-out reward"),
+    "l5.success_rate": _("Held-out success"),
+    "l5.pass_at_k": _("Held-out pass@k"),
+    "l5.pass_hat_k": _("Held-out pass^k"),
+    "l5.reward_gap": _("Reward inside minus outside"),
+    "l5.success_gap": _("Success inside minus outside"),
+    "l5.reward_forgotten": _("Reward forgotten"),
+    "l5.success_forgotten": _("Success forgotten"),
     "l6.think_share": _("Decisions with a think segment"),
     "l6.think_readable": _("Readable think segments"),
     "l6.statements_true": _("True statements in think"),
@@ -90,6 +105,94 @@ TITLES: dict[str, str | Promise] = {
     "l6.probe_generations": _("Generations of the probe"),
     "l6.probe_tokens": _("Tokens of the probe"),
 }
+
+# Words of labels, splits and phases; a value that is not listed stands as it was stored.
+WORDS: dict[str, str | Promise] = {
+    "train": _("training"),
+    "preflight": _("preflight"),
+    "standard": _("standard"),
+    "stress": _("stress"),
+    "probe": _("probe"),
+    "test": _("in distribution"),
+    "validation": _("validation"),
+    "out_of_distribution": _("out of distribution"),
+    "anchor": _("anchor tasks"),
+    "all": _("all"),
+    "think": _("think"),
+    "action": _("action"),
+    "answer": _("answer"),
+    "trajectory": _("trajectories"),
+    "token": _("tokens"),
+    "factual": _("as it was"),
+    "regenerated": _("regenerated"),
+    "delete": _("deleted"),
+    "corrupt": _("corrupted"),
+    "paraphrase": _("paraphrased"),
+    "random": _("random tokens"),
+    "started": _("started"),
+    "finished": _("finished"),
+    "not_infrastructure_failed": _("infrastructure held"),
+    "reconstructed": _("reconstructed"),
+    "not_too_old": _("within age limit"),
+    "in_complete_group": _("in a complete group"),
+    "with_signal": _("with signal"),
+    "trained": _("trained"),
+}
+PHRASES: dict[tuple[str, str], str | Promise] = {  # where a word alone would not say of what
+    ("success", "none"): _("no success"),
+    ("success", "some"): _("some success"),
+    ("success", "all"): _("all successful"),
+    ("tercile", "1"): _("short"),
+    ("tercile", "2"): _("middle"),
+    ("tercile", "3"): _("long"),
+    ("q", "0"): _("lowest"),
+    ("q", "0.25"): _("quarter"),
+    ("q", "0.5"): _("median"),
+    ("q", "0.75"): _("three quarters"),
+    ("q", "1"): _("highest"),
+}
+NUMBERED: dict[str, str | Promise] = {
+    "decision": _("decision %(n)s"),
+    "epoch": _("epoch %(n)s"),
+    "k": _("k = %(n)s"),
+}
+UNITS: dict[str, str | Promise] = {
+    "none": "",
+    "share": _("share"),
+    "nats": _("nats"),
+    "tokens": _("tokens"),
+    "calls": _("calls"),
+    "calls^2": _("calls²"),
+    "reward": _("reward"),
+    "trajectories": _("trajectories"),
+    "states": _("states"),
+    "sequences": _("sequences"),
+    "samples": _("samples"),
+    "versions": _("versions"),
+    "seconds": _("seconds"),
+}
+
+
+def word_of(value: str) -> str | Promise:
+    """A phase, split or label's value in the reader's words."""
+    return WORDS.get(value, value.replace("_", " "))
+
+
+def unit_of(unit: str) -> str | Promise:
+    """A unit in the reader's words; empty for a number without one."""
+    return UNITS.get(unit, unit)
+
+
+def label_of(labels: Mapping[str, str]) -> str:
+    """Labels of a series in the reader's words; bounds of intervals are not labels of their own."""
+    parts = []
+    for key, value in sorted(labels.items()):
+        if key in ("bound", "outside"):
+            continue
+        shape = NUMBERED.get(key)
+        text = PHRASES.get((key, value), word_of(value)) if shape is None else str(shape) % {"n": value}
+        parts.append(str(text))
+    return ", ".join(parts)
 
 
 def title_of(name: str) -> str | Promise:

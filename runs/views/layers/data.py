@@ -12,7 +12,7 @@ from runs.access import principal_of
 from runs.metrics.draw import SHOWN
 from runs.metrics.read import AXES, SeriesInfo, series_of
 from runs.models import Run
-from runs.presenters.layers.access import metric_run
+from runs.presenters.layers.access import is_live, metric_run
 from runs.presenters.layers.data import Window, cursor_of, layer_data
 
 SERIES_MOST = 200  # lines in one answer
@@ -55,9 +55,11 @@ def read_series(request: HttpRequest, run: Run) -> list[SeriesInfo]:
 
 @require_safe
 def layer_json(request: HttpRequest, uid: UUID) -> JsonResponse:
-    """Points to draw. With ``cursor=`` of an earlier answer: ``{"changed": false}`` while nothing new was stored."""
+    """Points to draw. With ``cursor=`` of an earlier answer: only what was stored since, and
+    ``{"changed": false}`` where that is nothing."""
     run = metric_run(principal_of(request), uid)
     cursor = request.GET.get("cursor", "")
     if cursor and cursor == cursor_of(run):
-        return JsonResponse({"changed": False, "cursor": cursor})
-    return JsonResponse({"changed": True, **layer_data(run, read_series(request, run), read_window(request))})
+        return JsonResponse({"changed": False, "cursor": cursor, "live": is_live(run)})
+    data = layer_data(run, read_series(request, run), read_window(request), cursor)
+    return JsonResponse({"changed": True, **data})

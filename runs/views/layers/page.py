@@ -17,10 +17,13 @@ from django.views.decorators.http import require_POST, require_safe
 from runs.access import REVIEW_WRITE, RUN_CONTROL, can, get_visible, principal_of
 from runs.actions.readings import judge_reading
 from runs.errors import DomainError
+from runs.metrics.read import series_of
 from runs.models import Group, Run, Trajectory, UpdateBatch
 from runs.presenters.frame import Crumb
 from runs.presenters.layers.access import is_live, metric_run, metric_study
-from runs.presenters.layers.page import build_sections, headline
+from runs.presenters.layers.cards import TRAIN
+from runs.presenters.layers.page import build_sections, headline, phases_of
+from runs.presenters.layers.titles import word_of
 from runs.presenters.layers.update import contributions_of
 from runs.views.base import render_page, run_crumbs
 
@@ -44,20 +47,23 @@ def layer_crumbs(run: Run) -> list[Crumb]:
 def layers(request: HttpRequest, uid: UUID) -> HttpResponse:
     """All six layers of one run."""
     run = metric_run(principal_of(request), uid)
-    sections = build_sections(run)
-    phases = sorted({chart.card.phase for section in sections for chart in section.charts if chart.card.phase})
-    splits = sorted({chart.card.split for section in sections for chart in section.charts if chart.card.split})
+    native = run.origin == Run.NATIVE
+    phases = phases_of(series_of(run)) if native else []
+    phase = request.GET.get("phase", TRAIN)
+    if phase != TRAIN and phase not in phases:
+        raise Http404(f"phase: got {phase[:40]!r}, expected one of {', '.join(phases) or TRAIN}")
+    sections = build_sections(run, phase)
     study = metric_study(run)
     context: dict[str, Any] = {
         "run": run,
-        "name": run.name if run.origin == Run.NATIVE else run.tracked.name,
-        "native": run.origin == Run.NATIVE,
+        "name": run.name if native else run.tracked.name,
+        "native": native,
         "sections": sections,
         "headline": headline(sections),
         "live": is_live(run),
         "axes": AXES,
-        "phases": phases,
-        "splits": splits,
+        "phase": phase,
+        "phases": [(key, word_of(key)) for key in phases],
         "may_judge": _may_judge(request, run),
     }
     crumbs = [*layer_crumbs(run), Crumb(_("Layers"))]
