@@ -77,7 +77,8 @@ def _newer(newest: dict[int, NDArray[Any]], rows: NDArray[Any]) -> None:
 
 def _chunks(log: StepLog, head: TrackedRun, known: dict[int, MetricSeries], newest: dict[int, NDArray[Any]]) -> int:
     """Hash each chunk again; the number of points in them."""
-    total, ordinals = 0, defaultdict(int)
+    total = 0
+    ordinals: dict[int, int] = defaultdict(int)
     rows = MetricChunk.objects.filter(series__run=head.run).order_by("series", "ordinal")
     for chunk in rows.iterator(chunk_size=CHUNK):
         log.count()
@@ -163,7 +164,7 @@ def _latest(log: StepLog, head: TrackedRun, known: dict[int, MetricSeries], newe
     for key, found in newest.items():
         log.count()
         row = rows.pop(key, None)
-        name = f"{known[key].name} of run {head.external_id}" if key in known else key
+        name = f"{known[key].name} of run {head.external_id}" if key in known else f"series {key}"
         if row is None:
             log.problem(LATEST, name, "series", expected="one row", got=None)
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runs.access import PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL
+from runs.access import LOG_WRITE, PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL
 
 SIGNED_IN, SESSION, SCOPE_WRITE, OPEN = "signed in", "session", "signed in, scope write", ""
 NEEDS: dict[tuple[str, str], str] = {
@@ -23,6 +23,10 @@ NEEDS: dict[tuple[str, str], str] = {
     ("POST", "plans/{uid}/start"): RUN_CONTROL,
     ("POST", "executions/{uid}/{verb}"): RUN_CONTROL,
     ("POST", "runs/{uid}/{verb}"): RUN_CONTROL,
+    ("POST", "studies/{slug}/logged-runs"): LOG_WRITE,
+    ("POST", "logged-runs/{uid}/log"): LOG_WRITE,
+    ("POST", "logged-runs/{uid}/status"): LOG_WRITE,
+    ("POST", "logged-runs/{uid}/link"): LOG_WRITE,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
-from runs.api import catalogue, cells, events, executions, me, plans, records, schema, studies
+from runs.api import catalogue, cells, events, executions, logged, me, plans, records, schema, studies
 from runs.api.problems import not_found
 
 
@@ -53,6 +53,16 @@ urlpatterns = [
     path("runs/<uuid:uid>/series", executions.AllSeries.as_view(), name="series_list"),
     path("runs/<uuid:uid>/series/<slug:key>", executions.Series.as_view(), name="series"),
     path("runs/<uuid:uid>/<verb:verb>", executions.ControlRun.as_view(), name="run_control"),
+    path("studies/<slug:slug>/logged-runs", logged.CreateLoggedRun.as_view(), name="logged_run_create"),
+    path("logged-runs", logged.LoggedRuns.as_view(), name="logged_runs"),
+    path("logged-runs/<uuid:uid>", logged.OneLoggedRun.as_view(), name="logged_run"),
+    path("logged-runs/<uuid:uid>/log", logged.Log.as_view(), name="logged_run_log"),
+    path("logged-runs/<uuid:uid>/status", logged.MoveLoggedRun.as_view(), name="logged_run_status"),
+    path("logged-runs/<uuid:uid>/link", logged.LinkLoggedRun.as_view(), name="logged_run_link"),
+    path("logged-runs/<uuid:uid>/metrics", logged.Newest.as_view(), name="logged_run_metrics"),
+    path("logged-runs/<uuid:uid>/history", logged.History.as_view(), name="logged_run_history"),
+    path("logged-runs/<uuid:uid>/history.arrow", logged.HistoryArrow.as_view(), name="logged_run_arrow"),
+    path("logged-runs/<uuid:uid>/chart", logged.Chart.as_view(), name="logged_run_chart"),
     path("jobs", executions.Jobs.as_view(), name="jobs"),
     path("jobs/<uuid:uid>", executions.OneJob.as_view(), name="job"),
     path("groups", records.Groups.as_view(), name="groups"),

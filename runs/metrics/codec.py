@@ -99,7 +99,7 @@ def merge(parts: Sequence[Points]) -> Points:
 
 def joined(parts: Sequence[Points]) -> Points:
     """Parts one after the other, nothing dropped."""
-    return Points(*(np.concatenate([getattr(part, name) for part in parts]) for name, _ in COLUMNS))
+    return _points({name: np.concatenate([getattr(part, name) for part in parts]) for name, _ in COLUMNS})
 
 
 def _strictly_later(step: NDArray[np.int64], time: NDArray[np.int64]) -> bool:
@@ -111,7 +111,12 @@ def _strictly_later(step: NDArray[np.int64], time: NDArray[np.int64]) -> bool:
 
 def part(points: Points, start: int, stop: int) -> Points:
     """Points of the positions from ``start`` to before ``stop``."""
-    return Points(*(getattr(points, name)[start:stop] for name, _ in COLUMNS))
+    return _points({name: getattr(points, name)[start:stop] for name, _ in COLUMNS})
+
+
+def take(points: Points, positions: NDArray[Any]) -> Points:
+    """Points of these positions, in their order."""
+    return _points({name: getattr(points, name)[positions] for name, _ in COLUMNS})
 
 
 def points_of(rows: NDArray[Any]) -> Points:

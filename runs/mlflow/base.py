@@ -8,7 +8,7 @@ import functools
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from django.conf import settings
@@ -31,13 +31,8 @@ CHALLENGE = {"WWW-Authenticate": 'Bearer realm="workbench"'}
 TOKEN_NAME = "token"  # user name of Basic that stands for "the token says who"
 ACTORS_MOST = 1000  # remembered by one process: an actor's row never changes once it is committed
 _actors: dict[tuple[str, int, str], Actor] = {}
+View = Callable[..., HttpResponseBase]  # (request, given, **parts of the address)
 DEFAULT_ID = "0"  # experiment of clients that name none
-
-
-class Asker(Protocol):
-    """A view: the request with its principal, and its parameters."""
-
-    def __call__(self, request: HttpRequest, given: dict[str, Any], **parts: str) -> HttpResponseBase: ...
 
 
 def _secret(header: str) -> tuple[str, str]:
@@ -114,14 +109,14 @@ def _query(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def endpoint(*methods: str, body: bool = True) -> Callable[[Asker], Callable[..., HttpResponseBase]]:
+def endpoint(*methods: str, body: bool = True) -> Callable[[View], View]:
     """Make a view of ``view(request, given)``: the caller is known, bounded in rate, and errors are MLflow's.
 
     ``given``: the JSON body of a POST, PATCH or DELETE, or the parameters of a GET. Cookies count for
     nothing here, so there is no CSRF to check.
     """
 
-    def decorate(view: Asker) -> Callable[..., HttpResponseBase]:
+    def decorate(view: View) -> View:
         @csrf_exempt
         @functools.wraps(view)
         def guarded(request: HttpRequest, **parts: str) -> HttpResponseBase:

@@ -53,6 +53,15 @@ def search_runs(
     return found[:most], upto, len(found) > most
 
 
+def where(rows: QuerySet[TrackedRun], text: str) -> QuerySet[TrackedRun]:
+    """Rows for which a filter holds. Raises ``MlflowError`` saying what cannot be read."""
+    rows, rest = _narrow(rows, parse_filter(text))
+    for clause in rest:
+        values = values_of(clause.entity, clause.key, rows.order_by())
+        rows = rows.filter(run__in=[run for run, value in values.items() if _holds(clause, value)])
+    return rows
+
+
 def _narrow(rows: QuerySet[TrackedRun], clauses: list[Comparison]) -> tuple[QuerySet[TrackedRun], list[Comparison]]:
     """Rows narrowed by what the database compares, and the comparisons that are left."""
     rest = []

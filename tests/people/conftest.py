@@ -21,6 +21,7 @@ from runs.actions.studies import create_study, set_visibility
 from runs.actions.tokens import issue_token
 from runs.actions.tracked_files import put_artifact
 from runs.actions.tracking import create_logged_run
+from runs.metrics.store import LoggedPoint, log_points
 from runs.models import (
     Checkpoint,
     Group,
@@ -36,7 +37,10 @@ from runs.models import (
     UpdateBatch,
     User,
 )
+from runs.presenters.layers.cards import cards_of
+from runs.presenters.layers.quantities import quantities_of
 from runs.storage import blob_store
+from tests.pages import elsewhere
 from tests.pages.state import World
 from tests.pages.world import build
 from workbench.contracts.canonical import derive_uid
@@ -83,12 +87,28 @@ def _series(run: Run) -> str:
     return str(MetricSeries.objects.get(run=run).uid)
 
 
-def _logged(world: World) -> str:
-    """Name of a run that was logged from elsewhere, with one file."""
+def _logged(world: World) -> dict[str, Any]:
+    """A run that was logged from elsewhere, with one file and one point."""
     actor, at = world.study.created_by, timezone.now()
     head = create_logged_run(world.study, "from elsewhere", by=actor, at=at, tags={"mlflow.runName": "from elsewhere"})
     put_artifact(head.run, "a.txt", [b"bytes"], limit=100, at=at)
-    return head.external_id
+    log_points(head.run, [LoggedPoint("loss", 0.5, 1, 1)], source="api", actor=actor, at=at)
+    return {"logged": head.external_id, "logged_uid": head.run.uid}
+
+
+def _layers(world: World) -> dict[str, Any]:
+    """A quantity that two runs share, a card of one of them, and a foreign rollout of the logged run."""
+    pair = [world.runs["e3-s17"], world.runs["e2f-s17"]]
+    for run in pair:
+        elsewhere.write(run, "l1.grad_norm", [1.0, 2.0])
+    quantity = next(item for item in quantities_of(pair) if item.definition == "l1.grad_norm/1")
+    foreign = elsewhere.imported(world.study, timezone.now(), [elsewhere.item(1)])
+    return {
+        "shared": quantity.key,
+        "card": next(card.key for cards in cards_of(pair[0]).values() for card in cards),
+        "foreign_run": foreign.run.uid,
+        "foreign": foreign.run.imported_rollouts.get().uid,
+    }
 
 
 def _parts(world: World) -> dict[str, Any]:
@@ -106,7 +126,7 @@ def _parts(world: World) -> dict[str, Any]:
         "study": world.study.slug,
         "study_uid": world.study.uid,
         "study_pk": world.study.pk,
-        "logged": _logged(world),
+        **_logged(world),
         "plan": world.plan.slug,
         "plan_uid": world.plan.uid,
         "plan_sha": world.version.sha256,
@@ -128,6 +148,7 @@ def _parts(world: World) -> dict[str, Any]:
         "task_set": task_set.sha256,  # type: ignore[union-attr]
         "task_set_uid": task_set.uid,  # type: ignore[union-attr]
         "task": task.uid,  # type: ignore[union-attr]
+        **_layers(world),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.people.rights_row import EVERYONE, Row
+from tests.people.rights_row import EVERYONE, READERS, Row
 
 _API = "/api/2.0/mlflow/"
 _FILES = "/api/2.0/mlflow-artifacts/"
@@ -15,6 +15,7 @@ _NOBODY = "llllllll"
 _SIGNED_IN = "looooooo"
 _READERS = "lnoooooo"
 _LOGGERS = "lnfofooo"  # researchers, workers and admins write; stranger: as if it did not exist
+_OWN = "/api/v1/logged-runs/{logged_uid}"
 _RUN = {"run_id": "{logged}"}
 _EXPERIMENT = {"experiment_id": "{study_pk}"}
 _POINT = {"key": "loss", "value": 1.0, "timestamp": 5, "step": 1}
@@ -74,5 +75,16 @@ TRACKING = [
     _row("model", "POST", f"{_API}logged-models", _SIGNED_IN, {"name": "m"}),
     _row("traces", "POST", "/api/3.0/mlflow/traces/search", _SIGNED_IN),
     _row("trace", "POST", "/api/3.0/mlflow/traces", _SIGNED_IN),
+    # The product's own API.
+    Row("api:logged_runs", "GET", "/api/v1/logged-runs", EVERYONE),
+    Row("api:logged_run_create", "POST", "/api/v1/studies/{study}/logged-runs", _LOGGERS, {"name": "two"}),
+    Row("api:logged_run", "GET", f"{_OWN}", READERS),
+    Row("api:logged_run_log", "POST", f"{_OWN}/log", _LOGGERS, {"tags": {"a": "b"}}),
+    Row("api:logged_run_status", "POST", f"{_OWN}/status", _LOGGERS, {"status": "finished"}),
+    Row("api:logged_run_link", "POST", f"{_OWN}/link", _LOGGERS, {"plan_version": "no", "reason": "it follows it"}),
+    Row("api:logged_run_metrics", "GET", f"{_OWN}/metrics", READERS),
+    Row("api:logged_run_history", "GET", f"{_OWN}/history?name=loss", READERS),
+    Row("api:logged_run_arrow", "GET", f"{_OWN}/history.arrow", READERS),
+    Row("api:logged_run_chart", "GET", f"{_OWN}/chart?name=loss", READERS),
     Row("mlflow:unknown", "GET", f"{_API}registered-models/search", "nnnnnnnn"),
 ]
