@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_people
+from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people
 from runs.views import (
     checkpoints,
     control,
@@ -28,6 +28,7 @@ urlpatterns = [
     *urls_people.urlpatterns,
     *urls_filters.urlpatterns,
     *urls_layers.urlpatterns,
+    *urls_logged.urlpatterns,
     path("favicon.ico", now.favicon, name="favicon"),
     path("", now.now, name="now"),
     path("now/live/", now.live, name="now_live"),

@@ -26,6 +26,12 @@ CATALOGUE = (
     ("runs:environments", _("Environments")),
     ("runs:models", _("Models")),
 )
+WITHIN_RUNS = (
+    ("runs:logged", _("Logged runs")),
+    ("runs:groups", _("Groups")),
+    ("runs:trajectories", _("Trajectories")),
+    ("runs:compare", _("Compare")),
+)
 HELP = (("runs:query_language", _("Query language")), ("api_docs", _("API")))
 
 
@@ -129,8 +135,8 @@ def _outcomes(executed: Execution | None, section: str) -> list[NavItem]:
 def build_frame(principal: Principal, section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
     """The frame of a page in ``section``."""
     counted = _counted(principal, section)
-    lists = (("runs:groups", _("Groups")), ("runs:trajectories", _("Trajectories")), ("runs:compare", _("Compare")))
-    within = [replace(item, first=False) for item in _plain(lists, section)]
+    within = [replace(item, first=False) for item in _plain(WITHIN_RUNS, section)]
+    within.append(NavItem(_("Metrics"), reverse("runs:metrics_table"), None, section == "metrics"))
     outcomes = _outcomes(_executed(principal, study), section)
     evidence = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
     evidence[0] = replace(evidence[0], first=not outcomes)

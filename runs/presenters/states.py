@@ -45,6 +45,20 @@ TABLES: dict[str, dict[str, StateView]] = {
         "errored": StateView(_("errored"), "warn", "failed"),
         "cancelled": StateView(_("cancelled"), "stop", "neutral"),
     },
+    "tracked": {
+        "scheduled": StateView(_("scheduled"), "circle", "pending"),
+        "running": StateView(_("running"), "clock", "running"),
+        "finished": StateView(_("finished"), "check", "done"),
+        "failed": StateView(_("failed"), "cross", "failed"),
+        "killed": StateView(_("killed"), "stop", "neutral"),
+    },
+    "import": {
+        "queued": StateView(_("queued"), "circle", "pending"),
+        "running": StateView(_("running"), "clock", "running"),
+        "done": StateView(_("whole"), "check", "done"),
+        "partial": StateView(_("partial"), "half", "warned"),
+        "failed": StateView(_("failed"), "cross", "failed"),
+    },
     "signal": {
         "signal": StateView(_("trains"), "check", "done"),
         "signal_cut": StateView(_("signal, every token cut"), "hatch", "warned"),

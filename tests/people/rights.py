@@ -107,6 +107,17 @@ PAGES = [
     Row("runs:compare", "GET", "/compare/?run={run}&run={other_run}", READERS),
     Row("runs:compare_series", "GET", "/compare/series/reward.json?run={run}", READERS),
     Row("runs:divergence", "GET", "/trajectories/{trajectory}/against/{sibling}/", READERS),
+    # Runs from elsewhere, what names mean, layers side by side, files of charts.
+    Row("runs:logged", "GET", "/logged/", EVERYONE),
+    Row("runs:metrics_table", "GET", "/metrics-table/", EVERYONE),
+    Row("runs:logged_run", "GET", "/logged/{logged_uid}/", READERS),
+    Row("runs:logged_file", "GET", "/logged/{logged_uid}/files/a.txt", READERS),
+    Row("runs:logged_rollout", "GET", "/logged/{foreign_run}/rollouts/{foreign}/", READERS),
+    Row("runs:layers_compare", "GET", "/layers/compare/", EVERYONE),
+    Row("runs:layers_compare", "GET", "/layers/compare/?run={run}&run={other_run}", READERS),
+    Row("runs:layers_compare_card", "GET", "/layers/compare/{shared}/card/?run={run}&run={other_run}", READERS),
+    Row("runs:layers_compare_export", "GET", "/layers/compare/{shared}.csv?run={run}&run={other_run}", READERS),
+    Row("runs:card_export", "GET", "/runs/{run}/layers/export/{card}.csv", READERS),
     # Changes in the study.
     Row("runs:plan_new", "GET", "/studies/{study}/plans/new/", WRITERS),
     Row("runs:plan_new", "POST", "/studies/{study}/plans/new/", WRITERS, {"name": "another", "start": "minimal"}),

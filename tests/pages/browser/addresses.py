@@ -8,6 +8,7 @@ from runs.actions.actors import person_actor
 from runs.actions.drafts import create_draft
 from runs.models import Checkpoint, Receipt, SavedFilter, TaskSet, Trajectory, UpdateBatch, User
 from runs.presenters.catalogue.starts import MINIMAL
+from tests.pages import elsewhere
 from tests.pages.state import World
 
 
@@ -19,7 +20,14 @@ def more(world: World, trajectory: Trajectory, owner: User) -> dict[str, str]:
     kept = SavedFilter.objects.create(user=owner, name="cut", page="groups", query="is:cut", created_at=now)
     sibling = Trajectory.objects.filter(group=trajectory.group).exclude(pk=trajectory.pk).earliest("slot")
     task = trajectory.group.task
+    one, other = world.runs["e3-s17"], world.runs["e2f-s17"]
+    foreign = elsewhere.imported(world.study, now, [elsewhere.item(1), elsewhere.item(2)])
+    elsewhere.write(one, "l1.grad_norm", [1.0, 1.5, 1.25], epoch="9")
+    elsewhere.write(other, "l1.grad_norm", [1.0, 2.5, 1.25], epoch="9")
     return {
+        "logged": f"/logged/{elsewhere.full(world.study, now).run.uid}/",
+        "foreign": f"/logged/{foreign.run.uid}/rollouts/{foreign.run.imported_rollouts.earliest('pk').uid}/",
+        "layers_side": f"/layers/compare/?run={one.uid}&run={other.uid}",
         "divergence": f"/trajectories/{trajectory.uid}/against/{sibling.uid}/",
         "checkpoint": f"/checkpoints/{Checkpoint.objects.latest('pk').uid}/",
         "task": f"/tasks/{task.uid}/",

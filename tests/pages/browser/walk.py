@@ -39,6 +39,11 @@ PAGES = {
     "runs:run_discarded": "discarded",
     "runs:layers": "layers",
     "runs:update": "update",
+    "runs:logged": "/logged/",
+    "runs:logged_run": "logged",
+    "runs:logged_rollout": "foreign",
+    "runs:metrics_table": "/metrics-table/",
+    "runs:layers_compare": "layers_side",
     "runs:compare": "both",
     "runs:groups": "/groups/",
     "runs:group": "group",
@@ -76,14 +81,18 @@ STATES = [
     f"{_PLAN}difference/?with=fatal-mask-pair/walk",
     "receipt",
     "/compare/",
+    "/layers/compare/",
+    "/logged/?q=nothing",
+    "/metrics-table/?q=entropy",
     "/groups/?q=is:cut",
     "/jobs/?q=is:errored",
     "/runs/?q=is:paused",
     "/search/?q=has:fatal",
 ]
+FILES = ("runs:logged_file", "runs:card_export", "runs:layers_compare_export")
 NO_PAGES = {
-    "file": {"runs:favicon", "runs:plan_bytes", "runs:adapter", "runs:series_csv"},
-    "part of a page": {"runs:now_live", "runs:run_live", "runs:plan_freeze_live"},
+    "file": {"runs:favicon", "runs:plan_bytes", "runs:adapter", "runs:series_csv", *FILES},
+    "part of a page": {"runs:now_live", "runs:run_live", "runs:plan_freeze_live", "runs:layers_compare_card"},
     "data": {
         "alive",
         "ready",

@@ -1,0 +1,1 @@
+"""Runs that were logged from elsewhere: their list, one run, its foreign rollouts."""
