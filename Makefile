@@ -26,7 +26,7 @@ run: setup
 	@exec $(RUN) manage.py up --port $(PORT) --study fatal-mask-pair --scale small
 
 test: setup-tests
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m "not slow and not kill" $(ARGS)
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not kill" $(ARGS)
 
 test-slow: setup-tests
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m "slow and not kill" $(ARGS)

@@ -25,8 +25,10 @@ TEMPLATE = "template_migrated"
 
 
 def sqlite_settings(file: Path) -> dict[str, Any]:
-    """The product's own SQLite settings on another file."""
-    return {**sqlite_database(Home(file.parent)), "NAME": str(file)}
+    """The product's own SQLite settings on another file, without waiting for the disk."""
+    own = sqlite_database(Home(file.parent))
+    pragmas = own["OPTIONS"]["init_command"].replace("synchronous=FULL", "synchronous=OFF")
+    return {**own, "NAME": str(file), "OPTIONS": {**own["OPTIONS"], "init_command": pragmas}}
 
 
 @contextmanager
