@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from evidence.report import StepLog
-from runs.actions.receipts import ANCHOR_GENESIS, ANCHOR_SCHEMA, RECEIPT_SCHEMA, genesis, time_text
+from runs.actions.receipts import ANCHOR_GENESIS, ANCHOR_SCHEMA
 from runs.models import Anchor, Receipt, StreamHead
 from workbench.contracts.canonical import parse_canonical, sha256_hex
+from workbench.contracts.chain import RECEIPT_SCHEMA, genesis, time_text
 
 CHUNK = 500
 

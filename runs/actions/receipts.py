@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -12,35 +12,11 @@ from django.db import IntegrityError, connection, transaction
 from runs.models import Actor, Anchor, Receipt, StreamHead
 from runs.streams import study_of_stream
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.contracts.chain import genesis, receipt_body, time_text
 
-RECEIPT_SCHEMA = "workbench.receipt/1"
 ANCHOR_SCHEMA = "workbench.anchor/1"
-
-
-def genesis(stream: str) -> str:
-    """``prev`` of the first receipt of a stream: two streams never share a chain."""
-    return sha256_hex(b"workbench.receipt.genesis/1\x00" + stream.encode())
-
-
 ANCHORS = "workbench.anchors"
 ANCHOR_GENESIS = sha256_hex(b"workbench.anchor.genesis/1\x00")
-
-
-def time_text(at: datetime) -> str:
-    """UTC with microseconds. Raises ``ValueError`` for a time without a zone."""
-    if at.tzinfo is None:
-        raise ValueError(f"at: got {at.isoformat()} without a time zone, expected an aware time")
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def receipt_body(
-    *, stream: str, seq: int, prev: str, kind: str, subject: str | None, body: dict[str, Any], actor: str, at: str
-) -> dict[str, Any]:
-    """What a receipt's bytes say."""
-    return {
-        "schema": RECEIPT_SCHEMA, "stream": stream, "seq": seq, "prev": prev, "kind": kind,
-        "subject": subject, "body": body, "actor": actor, "at": at,
-    }  # fmt: skip
 
 
 def _locked_head(stream: str) -> StreamHead:

@@ -16,11 +16,12 @@ from django.db import transaction
 
 from runs.actions.audit import record_change
 from runs.actions.members import stream_of
-from runs.actions.receipts import append_receipt, time_text
+from runs.actions.receipts import append_receipt
 from runs.errors import DomainError, StaleTransition
 from runs.metrics.sealing import seal
 from runs.models import Actor, PlanVersion, Run, RunParameter, RunSegment, RunTag, Study, TrackedRun, TrackedTransition
 from workbench.contracts.canonical import derive_uid
+from workbench.contracts.chain import time_text
 
 KEY_LENGTH, NAME_LENGTH, REASON_LENGTH = 500, 500, 2000
 VALUE_LENGTH = 65_536  # characters of a parameter or a tag: kept whole or refused

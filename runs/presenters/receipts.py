@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from runs.actions.receipts import genesis
 from runs.models import Execution, Group, Job, Plan, PlanVersion, Receipt, Run, StreamHead, Study, Trajectory
 from workbench.contracts.canonical import parse_canonical, sha256_hex
+from workbench.contracts.chain import genesis
 from workbench.contracts.errors import CanonicalError
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from runs.access import principal_of
@@ -46,3 +48,8 @@ def run_crumbs(run: Any) -> list[Crumb]:
         study = run.plan_version.plan.study
         found.insert(0, Crumb(study.slug, reverse("runs:study", args=[study.slug])))
     return [*found, Crumb(run.name, reverse("runs:run", args=[run.uid]))]
+
+
+def refused(request: HttpRequest, error: Exception) -> None:
+    """Say at the top of the next page why nothing was changed."""
+    messages.error(request, gettext("Refused, nothing was changed: %(error)s") % {"error": error})

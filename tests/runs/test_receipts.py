@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from evidence.checks.chains import check_chains
 from evidence.report import StepLog, VerifyReport
 from runs.actions.actors import person_actor, service_actor
-from runs.actions.receipts import ANCHOR_GENESIS, anchor_heads, append_receipt, genesis
+from runs.actions.receipts import ANCHOR_GENESIS, anchor_heads, append_receipt
 from runs.models import Anchor, Receipt, StreamHead, User
 from tests.runs.builders import AT
 from workbench.contracts.canonical import parse_canonical, sha256_hex
+from workbench.contracts.chain import genesis
 from workbench.contracts.errors import CanonicalError
 from workbench.db import drop_triggers
 

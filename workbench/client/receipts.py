@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.contracts.chain import genesis, receipt_body, time_text
 
 from .records import Receipt
-
-SCHEMA, GENESIS = "workbench.receipt/1", b"workbench.receipt.genesis/1\x00"
 
 
 @dataclass(frozen=True)
@@ -32,29 +30,19 @@ class ChainReport:
         return self.fault is None
 
 
-def genesis(stream: str) -> str:
-    """``prev`` of the first receipt of a stream."""
-    return sha256_hex(GENESIS + stream.encode())
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
 def receipt_bytes(item: Receipt) -> bytes:
     """The canonical bytes of a receipt, from its members."""
     return canonical_bytes(
-        {
-            "schema": SCHEMA,
-            "stream": item.stream,
-            "seq": item.seq,
-            "prev": item.prev,
-            "kind": item.kind,
-            "subject": item.subject,
-            "body": item.body,
-            "actor": item.actor.uid,
-            "at": _time(item.at),
-        }
+        receipt_body(
+            stream=item.stream,
+            seq=item.seq,
+            prev=item.prev,
+            kind=item.kind,
+            subject=item.subject,
+            body=item.body,
+            actor=item.actor.uid,
+            at=time_text(item.at),
+        )
     )
 
 

@@ -25,11 +25,11 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.checks.blobs import referenced
 from evidence.snapshot import reading
-from runs.actions.receipts import time_text
 from runs.actions.tombstones import standing_tombstones
 from runs.models import StreamHead
 from workbench.blobs import BlobStore
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
+from workbench.contracts.chain import time_text
 from workbench.logs import redact
 from workbench.operations import dumps
 from workbench.operations.archive import (

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet, Sum
+from django.db.models import Prefetch, Sum
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from runs.access import Principal, visible_studies
 from runs.models import Checkpoint, ConsumedGroup, EvaluationItem, PlanVersion, Run, Tombstone, UpdateBatch, UpdateStep
 from runs.presenters.checkpoints import tombstones_of
 
@@ -70,17 +69,6 @@ class Drawing:
     held: int
     removed: int
     evaluated: int
-
-
-def visible_checkpoints(principal: Principal) -> QuerySet[Checkpoint]:
-    """Checkpoints of visible studies; a parent is seen through the runs that start from it."""
-    rows = Checkpoint.objects.all()
-    if principal.user is not None and principal.user.is_superuser and principal.token is None:
-        return rows
-    studies = list(visible_studies(principal).values_list("pk", flat=True))
-    own = rows.filter(run__plan_version__plan__study__in=studies).values("pk")
-    parents = Run.objects.filter(plan_version__plan__study__in=studies).values("parent_checkpoint")
-    return rows.filter(pk__in=own) | rows.filter(pk__in=parents)
 
 
 def _norms(version: PlanVersion) -> dict[int, float]:

@@ -30,7 +30,7 @@ from runs.models import Execution, Job, Plan
 from runs.presenters.catalogue.freezing import bytes_of, pair_views, summary
 from runs.presenters.catalogue.problems import in_words
 from runs.presenters.executions import stage_word
-from runs.views.base import render_page
+from runs.views.base import refused, render_page
 from runs.views.catalogue.base import crumbs_of, guarded, open_plan
 from workbench.contracts.errors import ContractError, PlanInvalid, Problem
 
@@ -129,10 +129,6 @@ def _back(plan: Plan) -> HttpResponse:
     return redirect("runs:plan_freeze", plan.study.slug, plan.slug)
 
 
-def _refused(request: HttpRequest, error: Exception) -> None:
-    messages.error(request, _("Refused, nothing was changed: %(error)s") % {"error": error})
-
-
 @require_POST
 @login_required
 @guarded
@@ -142,7 +138,7 @@ def inspect(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     try:
         request_inspection(found, by=principal.actor(), at=timezone.now())
     except (DomainError, PlanInvalid) as error:
-        _refused(request, error)
+        refused(request, error)
     return _back(found)
 
 
@@ -166,7 +162,7 @@ def do_freeze(request: HttpRequest, study: str, plan: str) -> HttpResponse:
             )
         version = freeze_inspected(found, by=principal.actor(), at=timezone.now())
     except (DomainError, ContractError) as error:
-        _refused(request, error)
+        refused(request, error)
     else:
         messages.success(request, _("Frozen as %(sha)s. A receipt was written.") % {"sha": version.sha256[:12]})
     return _back(found)
@@ -183,7 +179,7 @@ def start(request: HttpRequest, study: str, plan: str) -> HttpResponse:
             raise StaleTransition(_("the plan is %(state)s, and only a frozen one can start") % {"state": found.state})
         start_execution(found.current_version, by=principal.actor(), at=timezone.now(), provenance=provenance())
     except DomainError as error:
-        _refused(request, error)
+        refused(request, error)
         return _back(found)
     messages.success(request, _("Started. Workers take its jobs as they are free."))
     return redirect("runs:results", found.study.slug, found.slug)
@@ -201,7 +197,7 @@ def supersede(request: HttpRequest, study: str, plan: str) -> HttpResponse:
             raise DomainError(_("reason: got %(n)d characters, expected 3 to 500") % {"n": len(reason)})
         supersede_plan(found, reason=reason, by=principal.actor(), at=timezone.now())
     except DomainError as error:
-        _refused(request, error)
+        refused(request, error)
     else:
         messages.success(request, _("Superseded. Its bytes and results stay readable."))
     return _back(found)

@@ -17,6 +17,7 @@ from runs.presenters.compare import lineage as shown
 from runs.presenters.frame import Crumb
 from runs.views.base import render_page
 from runs.views.plans import chosen_version, plan_crumbs
+from runs.visibility import visible_checkpoints
 
 LISTED = 60
 
@@ -49,7 +50,7 @@ def of_plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
 
 
 def _load(request: HttpRequest, uid: UUID) -> Checkpoint:
-    rows = shown.visible_checkpoints(principal_of(request))
+    rows = visible_checkpoints(principal_of(request))
     chosen = rows.select_related("parent", "run__plan_version__plan__study", "run__parent_checkpoint", "run__arm")
     found = chosen.filter(uid=uid).first()
     if found is None:

@@ -16,7 +16,8 @@ from runs.access import AUDIT_READ
 from runs.models import AuditEntry, Study
 from runs.presenters.people import audit_lines
 from runs.views.base import render_page
-from runs.views.people.base import account_crumbs, open_study, site_admins_only, study_crumbs
+from runs.views.catalogue.base import open_study
+from runs.views.people.base import account_crumbs, site_admins_only, study_crumbs
 
 SIZE = 50
 CHANNELS = ("page", "api", "command")

@@ -20,8 +20,9 @@ from runs.errors import DomainError, NotAllowed
 from runs.models import Study, User
 from runs.presenters import people as shown
 from runs.presenters.frame import Crumb
-from runs.views.base import render_page
-from runs.views.people.base import me, open_study, refused, study_crumbs
+from runs.views.base import refused, render_page
+from runs.views.catalogue.base import open_study
+from runs.views.people.base import me, study_crumbs
 
 
 @require_safe

@@ -19,8 +19,8 @@ from runs.actions import members as action
 from runs.actions.audit import note
 from runs.errors import DomainError
 from runs.models import User
-from runs.views.base import paginate, render_page
-from runs.views.people.base import account_crumbs, me, refused, site_admins_only
+from runs.views.base import paginate, refused, render_page
+from runs.views.people.base import account_crumbs, me, site_admins_only
 
 fresh_password = reauthentication_required(app="allauth.account")
 
