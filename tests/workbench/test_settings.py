@@ -94,7 +94,8 @@ def test_sqlite_pragmas_hold_on_a_real_connection(tmp_path: Path) -> None:
         "cache_size": -65536,
         "busy_timeout": 20000,
     }
-    own = ConnectionHandler({"default": settings.sqlite_database(Home(tmp_path))})["default"]  # the tests' own is faster
+    product = settings.sqlite_database(Home(tmp_path))  # the tests' own connection does not wait for the disk
+    own = ConnectionHandler({"default": product})["default"]
     try:
         with own.cursor() as cursor:
             found = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
