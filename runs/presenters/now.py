@@ -19,6 +19,7 @@ from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
 from runs.presenters.progress import Progress, held_by_execution, run_progress
+from runs.readings.fired import FiredWarning, fired_warnings
 
 LIMIT = 12
 
@@ -130,6 +131,20 @@ def attention(principal: Principal, limit: int = LIMIT) -> list[Attention]:
     return sorted(found, key=lambda item: item.at, reverse=True)[:limit]
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Warnings of the layers that fired on a run that goes on and that nobody dismissed."""
+
+    run: Run
+    warnings: list[FiredWarning]
+
+
+def warned(moving: list[Moving]) -> list[Warned]:
+    """Running runs with warnings; kept in the cache until more points come."""
+    found = [Warned(item.run, fired_warnings(item.run)) for item in moving]
+    return [item for item in found if item.warnings]
+
+
 def study_cards(principal: Principal, own: Study | None = None) -> list[StudyCard]:
     """Every visible study, or ``own`` alone, which the reader sees; five queries in all."""
     studies = visible_studies(principal) if own is None else Study.objects.filter(pk=own.pk)
@@ -167,9 +182,13 @@ def open_states(principal: Principal) -> list[tuple[str, str, str]]:
 
 
 def headline(
-    principal: Principal, moving: list[Moving], open_ones: list[tuple[str, str, str]], preparing: Preparing | None
+    principal: Principal,
+    moving: list[Moving],
+    open_ones: list[tuple[str, str, str]],
+    preparing: Preparing | None,
+    warned_runs: int = 0,
 ) -> SafeString:
-    """The sentence that opens the page."""
+    """The sentence that opens the page. ``warned_runs``: running runs with warnings, which need a look too."""
     heads = visible(principal, RunHead.objects.all(), RUN_HEAD_STUDY)
     counts = heads.aggregate(done=Count("pk", filter=Q(state="completed")), total=Count("pk"))
     parts = []
@@ -183,7 +202,7 @@ def headline(
     if happening or not parts:
         parts.append(happening or _("Nothing runs now"))
     parts.append(_("%(n)d of %(of)d runs completed") % {"n": counts["done"], "of": counts["total"]})
-    trouble = attention_count(principal)
+    trouble = attention_count(principal) + warned_runs
     if trouble:
         parts.append(ngettext("%(n)d thing needs a look", "%(n)d things need a look", trouble) % {"n": trouble})
     else:

@@ -1,4 +1,4 @@
-"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/2``.
+"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/3``.
 
 Rules, in order:
 
@@ -12,6 +12,8 @@ Rules, in order:
    only where the change exceeds the standard deviation within each of the two quarters.
 5. Held-out success of the final policy against its parent's, as n of N under ``standard`` on ``test``, once
    both are evaluated in full. Counts, no test.
+6. Warnings of the layers cap it: where one of L1 fired and nobody dismissed it, rule 2 says ``unstable``;
+   the others are named, with a link to their evidence.
 """
 
 from __future__ import annotations
@@ -22,15 +24,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit, UpdateStep
 from runs.presenters.evaluation import CellView
+from runs.readings.fired import FiredWarning, fired_warnings
 from runs.templatetags.ui import percent, signed
 
-RULE_SET = "run-verdict/2"
+RULE_SET = "run-verdict/3"
 MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 12
 HELD_OUT = ("standard", "test")
 
@@ -51,9 +55,34 @@ def figure(text: Any, title: Any) -> SafeString:
 
 
 def join_clauses(clauses: list[SafeString]) -> SafeString:
-    """One sentence from one to four clauses, in the reader's language."""
-    shapes = {1: _("{0}."), 2: _("{0}; {1}."), 3: _("{0}; {1}, and {2}."), 4: _("{0}; {1}; {2}, and {3}.")}
-    return format_html(shapes[min(len(clauses), 4)], *clauses[:4])
+    """One sentence from one to five clauses, in the reader's language."""
+    shapes = {
+        1: _("{0}."), 2: _("{0}; {1}."), 3: _("{0}; {1}, and {2}."), 4: _("{0}; {1}; {2}, and {3}."),
+        5: _("{0}; {1}; {2}; {3}, and {4}."),
+    }  # fmt: skip
+    return format_html(shapes[min(len(clauses), 5)], *clauses[:5])
+
+
+def capped(stable: bool, reason: str, warnings: Sequence[FiredWarning]) -> tuple[bool, str]:
+    """Rule 6: what rule 2 may say beside warnings of stability."""
+    first = next((item for item in warnings if item.reading.layer == "L1"), None)
+    if not stable or first is None:
+        return stable, reason
+    return False, _("warning: %(title)s") % {"title": first.reading.title}
+
+
+def _warned(run: Run, warnings: Sequence[FiredWarning]) -> SafeString | None:
+    """The warnings by name, each leading to its evidence; None where none fired."""
+    if not warnings:
+        return None
+    page = reverse("runs:layers", args=[run.uid])
+    links = format_html_join(
+        _(", "), '<a href="{}#reading-{}" title="{}">{}</a>',
+        ((page, item.reading.id, item.statement, item.reading.title) for item in warnings[:3]),
+    )  # fmt: skip
+    if len(warnings) > 3:
+        return format_html(_("may be wrong: {0} and {1} more"), links, len(warnings) - 3)
+    return format_html(_("may be wrong: {0}"), links)
 
 
 def _state_sentence(run: Run) -> SafeString | None:
@@ -140,7 +169,8 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
         .order_by("step")
         .values("step", "loss", "grad_norm", "clip_low_share", "clip_high_share", "entropy", "nonfinite")
     )
-    stable, reason = stability(steps)
+    warnings = fired_warnings(run)
+    stable, reason = capped(*stability(steps), warnings)
     empty, requested = slots_cut_empty(run)
     rules = [
         _("State of the run: %(state)s.") % {"state": run.head.state},
@@ -162,6 +192,8 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
             "Held-out: success under STANDARD on test, final policy against its parent, once both are evaluated in "
             "full; counts, no test."
         ),
+        _("Warnings that fired on the layers are named; one of L1 takes the word stable away. Here: %(n)d.")
+        % {"n": len(warnings)},
         _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
     ]
     basis = _("Computed from %(groups)d groups and %(steps)d optimizer steps by rule set %(rule)s.") % {
@@ -184,6 +216,9 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
     held_out = _held_out(own, parent)
     if held_out is not None:
         clauses.append(held_out)
+    warned = _warned(run, warnings)
+    if warned is not None:
+        clauses.append(warned)
     return Verdict(join_clauses(clauses), basis, rules)
 
 

@@ -40,7 +40,12 @@ class Found:
         """The sentence with its numbers; empty where the rule did not fire."""
         if self.outcome.state != FIRED:
             return ""
-        return str(self.reading.statement).format(**{name: Fact(value) for name, value in self.outcome.facts.items()})
+        return stated(self.reading, self.outcome.facts)
+
+
+def stated(reading: Reading, facts: Mapping[str, Any]) -> str:
+    """A reading's sentence with these facts."""
+    return str(reading.statement).format(**{name: Fact(value) for name, value in facts.items()})
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,14 @@ from runs.access import Principal, principal_of, visible_studies
 from runs.models import Study
 from runs.presenters.executions import execution_lines, read_preparing, stage_word
 from runs.presenters.frame import Crumb
-from runs.presenters.now import attention, expected, headline, open_states, running, study_cards
+from runs.presenters.now import attention, expected, headline, open_states, running, study_cards, warned
 from runs.views.base import render_page
 from runs.views.plans import writable_studies
 
 
 def _moving(principal: Principal) -> dict[str, Any]:
     moving, executions, open_ones = running(principal), execution_lines(principal), open_states(principal)
+    concerns = warned(moving)
     preparing = read_preparing(settings.HOME.root / "run" / "preparing.json", timezone.now())
     if preparing and Study.objects.filter(slug=preparing.study).exclude(pk__in=visible_studies(principal)).exists():
         preparing = None
@@ -34,7 +35,8 @@ def _moving(principal: Principal) -> dict[str, Any]:
         "stage": stage_word(preparing.stage) if preparing else "",
         "attention": attention(principal),
         "expected": expected(principal),
-        "headline": headline(principal, moving, open_ones, preparing),
+        "headline": headline(principal, moving, open_ones, preparing, len(concerns)),
+        "warned": concerns,
         "every": 2 if moving or executions or preparing else 5,
     }
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from runs.readings.fire import Fact
+from runs.readings.fired import READ
 from runs.readings.rules import FIRED, QUIET, UNMEASURED
 from runs.readings.signals import Line, Signals
 from runs.readings.table import BY_ID, HEALTHY, READINGS, WARNING
@@ -176,3 +177,7 @@ def test_bounds_of_intervals_never_stand_for_the_value() -> None:
     given = signals(*gaps([0.02], low=[-0.1, -0.2, -0.3]))
     assert len(given.line("l5.reward_gap", phase="standard")) == 1
     assert len(given.line("l5.reward_gap", phase="standard", bound="low")) == 3
+
+
+def test_cached_warnings_read_every_definition_that_a_rule_reads() -> None:
+    assert {item.definition for fires, quiet in CASES.values() for item in (*fires, *quiet)} <= set(READ)

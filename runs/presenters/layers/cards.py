@@ -54,11 +54,13 @@ ORDER = (  # of words that have one: parts before what they are parts of, stages
 class CardLine:
     """One line: its series and what tells it from its neighbours ("" where it is alone).
 
-    ``low``, ``high``: series of the interval's bounds, None where the quantity has none.
+    ``part``: the label without the split. ``low``, ``high``: series of the interval's bounds, None where the
+    quantity has none.
     """
 
     series: SeriesInfo
     label: str
+    part: str = ""
     low: SeriesInfo | None = None
     high: SeriesInfo | None = None
 
@@ -138,14 +140,15 @@ def _lines(items: list[SeriesInfo]) -> tuple[CardLine, ...]:
     found = []
     for item in whole:
         rest = {key: value for key, value in item.labels.items() if key != "over"}
-        parts = [label_of(rest) or (str(word_of("all")) if several else "")]
+        part = label_of(rest) or (str(word_of("all")) if several else "")
+        parts = [part]
         if len(splits) > 1:
             parts.insert(0, str(word_of(item.split)))
         if len(segments) > 1:
             parts.append(f"#{item.segment}")
         mine = bounds.get(identity(item), {})
         label = ", ".join(part for part in parts if part)
-        found.append(CardLine(item, label, mine.get("low"), mine.get("high")))
+        found.append(CardLine(item, label, part, mine.get("low"), mine.get("high")))
     return tuple(found)
 
 

@@ -21,7 +21,10 @@ RANKED = ("decision", "q")  # labels that are numbers on a scale: drawn from lig
 
 @dataclass(frozen=True)
 class Key:
-    """A line in words: ``mark`` how it is drawn, ``value`` its newest finite value ("" none), with its interval."""
+    """A line in words: ``mark`` how it is drawn, ``value`` its newest finite value ("" none), with its interval.
+
+    ``part`` and ``split`` say the label in two, for a table of them.
+    """
 
     uid: str
     label: str
@@ -29,6 +32,8 @@ class Key:
     value: str
     low: str = ""
     high: str = ""
+    part: str = ""
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class ChartView:
 
     ``change``: of the only line since its first point, "0" for none; "" below two points, with several
     lines, or where an interval says more.
-    ``single``: no line has two points, so that the values say everything and nothing is plotted.
+    ``single``: no line has two steps, so that the values say everything and nothing is plotted.
     ``stored`` None: the points were not counted.
     """
 
@@ -73,6 +78,19 @@ class ChartView:
     def is_alone(self) -> bool:
         """Whether the card has one line without a name of its own."""
         return len(self.card.lines) == 1 and not self.card.lines[0].label
+
+    @property
+    def columns(self) -> list[str]:
+        """Splits of a single card, as columns; empty where it has one, and a list says it."""
+        found = list(dict.fromkeys(key.split for key in self.keys))
+        return found if self.single and len(found) > 1 else []
+
+    @property
+    def rows(self) -> list[tuple[str, list[Key | None]]]:
+        """Values of a single card by part and split; None where a split has no such line."""
+        at = {(key.part, key.split): key for key in self.keys}
+        parts = dict.fromkeys(key.part for key in self.keys)
+        return [(part, [at.get((part, split)) for split in self.columns]) for part in parts]
 
     @property
     def phase_word(self) -> str | Promise:
@@ -113,7 +131,8 @@ def _keys(card: Card, points: dict[int, Points], latest: dict[int, float]) -> tu
     for place, line in enumerate(card.lines):
         series, mark = line.series, _mark(place, _rank(line.series), len(card.lines))
         value = number(latest[series.pk]) if series.pk in latest else _end(points, series)
-        found.append(Key(series.uid, line.label, mark, value, _end(points, line.low), _end(points, line.high)))
+        low, high, split = _end(points, line.low), _end(points, line.high), str(word_of(series.split))
+        found.append(Key(series.uid, line.label, mark, value, low, high, line.part, split))
     return tuple(found)
 
 
@@ -130,8 +149,7 @@ def chart_view(card: Card, points: dict[int, Points], latest: dict[int, float]) 
     title = title_of(card.name) if card.definition is not None else card.name
     if card.over:
         title = _("%(title)s, %(over)s") % {"title": title, "over": word_of(card.over)}
-    sizes = [len(points[line.series.pk]) for line in card.lines if line.series.pk in points]
-    return ChartView(
-        card, title, _keys(card, points, latest), _change(card, points), bool(sizes) and max(sizes) <= 1,
-        sum(sizes) if sizes else None,
-    )  # fmt: skip
+    found = [points[line.series.pk] for line in card.lines if line.series.pk in points]
+    single = bool(found) and all(len(set(item.step.tolist())) <= 1 for item in found)
+    stored = sum(len(item) for item in found) if found else None
+    return ChartView(card, title, _keys(card, points, latest), _change(card, points), single, stored)
