@@ -1,4 +1,4 @@
-"""``manage.py bench engine``: the engine's speed against TRL, `transformers` generate and the arithmetic ideal."""
+"""``manage.py bench``: the engine against TRL, `transformers` and the ideal; logging against a real MLflow server."""
 
 from __future__ import annotations
 
@@ -43,17 +43,44 @@ def text(result: dict[str, Any]) -> str:
 class Command(BaseCommand):
     """Measures on the bundled study's policy and settings; results on standard output, progress on standard error."""
 
-    help = "Measure the engine against its references (bench engine)."
+    help = "Measure the engine (bench engine) or logging (bench metrics) against their references."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("subject", choices=("engine",), help="what to measure")
+        parser.add_argument("subject", choices=("engine", "metrics"), help="what to measure")
         parser.add_argument("--repeats", type=int, default=9, help="interleaved repeats of every comparison")
+        parser.add_argument("--points", type=int, default=1_000_000, help="metrics: points of the long metric")
+        parser.add_argument("--runs", type=int, default=10_000, help="metrics: runs to search")
+        parser.add_argument("--no-mlflow", action="store_true", help="metrics: ours alone")
         parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["repeats"] < 1:
             raise CommandError(f"repeats: got {options['repeats']}, expected at least 1")
+        if options["subject"] == "metrics":
+            self._metrics(**options)
+        else:
+            self._engine(**options)
+
+    def _metrics(self, **options: Any) -> None:
+        from workbench.benchmarks.metrics import GOALS, Sizes, benchmark
+
+        sizes = Sizes(options["repeats"], points=options["points"], runs=options["runs"])
+        if sizes.points < 1000 or sizes.runs < 1:
+            raise CommandError(f"got {sizes.points} points and {sizes.runs} runs, expected at least 1000 and 1")
+        result = benchmark(sizes, settings.CACHE_HOME, self._say, with_mlflow=not options["no_mlflow"])
+        if options["json"]:
+            self.stdout.write(json.dumps(result))
+            return
+        for name in GOALS:
+            item = result[name]
+            theirs = "not measured" if item["mlflow"] is None else f"{item['mlflow'] * 1000:.1f} ms"
+            met = "met" if item["goal"]["met"] else "MISSED"
+            ratio = "—" if item["ratio"] is None else f"{item['ratio']:.1f}"
+            ours = f"{item['ours'] * 1000:.1f} ms"
+            self.stdout.write(f"{name:<16} ours {ours}, MLflow {theirs}, ratio {ratio}  goal {met}")
+
+    def _engine(self, **options: Any) -> None:
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ[name] = "1"  # before torch is loaded
         os.environ["TOKENIZERS_PARALLELISM"] = "false"

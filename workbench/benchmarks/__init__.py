@@ -1,0 +1,1 @@
+"""Measurements of the server against a real MLflow server, side by side."""
