@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,13 +113,14 @@ def render(sheet: Sheet, kind: str) -> bytes:
         import matplotlib  # here: loading it takes as long as a page, and most processes never draw
         from matplotlib.figure import Figure
 
-        fonts = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Serif CJK SC"]
         known = {entry.name for entry in matplotlib.font_manager.fontManager.ttflist}
+        fonts = ["DejaVu Sans", *sorted(name for name in known if "CJK" in name or "Source Han" in name)]
         look = {
-            "font.family": [name for name in fonts if name in known], "svg.hashsalt": sheet.sha256,
+            "font.family": fonts, "svg.hashsalt": sheet.sha256,
             "svg.fonttype": "none", "pdf.fonttype": 42, "pdf.use14corefonts": False,
         }  # fmt: skip
-        with matplotlib.rc_context(look):
+        with matplotlib.rc_context(look), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # a machine without such a font draws boxes
             figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
             _axes(figure, sheet)
             figure.text(1.0, 0.0, f"{sheet.note} · data {sheet.sha256[:16]}", fontsize=5, color="#62686f", ha="right",

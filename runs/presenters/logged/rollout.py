@@ -16,9 +16,9 @@ from workbench.contracts.canonical import decode_float
 
 TOKENS_SHOWN = 3000
 GRADES: dict[str, str | Promise] = {
-    "A": _("ids, policy indicator and sampler probabilities of every policy token, under one known policy version"),
-    "B": _("ids, policy indicator and sampler probabilities; which policy version sampled a token is not known"),
-    "C": _("text or numbers alone: no claim about training may rest on it"),
+    "A": _("Ids, policy indicator and sampler probabilities of every policy token, under one known policy version"),
+    "B": _("Ids, policy indicator and sampler probabilities; which policy version sampled a token is not known"),
+    "C": _("Text or numbers alone: no claim about training may rest on it"),
 }
 
 
