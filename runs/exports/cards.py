@@ -84,7 +84,7 @@ class CardFile:
 
     def drawn(self) -> list[tuple[SeriesInfo, str, Any, Any]]:
         """(series, label, axis, what is drawn) of each line; axis and drawn None where it lacks the axis."""
-        rows = []
+        rows: list[tuple[SeriesInfo, str, Any, Any]] = []
         for item, label in self.series:
             points = self.found.points[item.pk]
             x = axis_of(points, self.window.axis, started_ms(self.run))

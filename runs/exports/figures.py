@@ -112,6 +112,7 @@ def render(sheet: Sheet, kind: str) -> bytes:
     with _drawing:
         import matplotlib  # here: loading it takes as long as a page, and most processes never draw
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
         known = {entry.name for entry in matplotlib.font_manager.fontManager.ttflist}
         fonts = ["DejaVu Sans", *sorted(name for name in known if "CJK" in name or "Source Han" in name)]
@@ -121,11 +122,11 @@ def render(sheet: Sheet, kind: str) -> bytes:
         }  # fmt: skip
         with matplotlib.rc_context(look), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # a machine without such a font draws boxes
-            figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+            engine = ConstrainedLayoutEngine(rect=(0, 0.03, 1, 0.97))
+            figure = Figure(figsize=(WIDTH, HEIGHT), layout=engine)
             _axes(figure, sheet)
             figure.text(1.0, 0.0, f"{sheet.note} · data {sheet.sha256[:16]}", fontsize=5, color="#62686f", ha="right",
                         va="bottom")  # fmt: skip
-            figure.get_layout_engine().set(rect=(0, 0.03, 1, 0.97))
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, metadata=_metadata(sheet, kind))
     return buffer.getvalue()

@@ -139,7 +139,7 @@ def drawn_lines(lines: Sequence[Line]) -> list[Line]:
     if len(placed) <= LINES_DRAWN:
         return placed
     seen: dict[Any, int] = {}
-    order = []
+    order: list[tuple[int, int, Line]] = []
     for line in placed:
         turn = seen[line.arm.key] = seen.get(line.arm.key, -1) + 1
         order.append((turn, len(order), line))

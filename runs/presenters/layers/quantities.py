@@ -22,7 +22,7 @@ from workbench.contracts.metrics import METRIC_DEFINITIONS
 from workbench.importers.mapping import Mapping, map_name
 
 BY_DEFINITION, BY_NAME, BY_MAPPING = "definition", "name", "mapping"
-WHOLE = ({}, {"segment": "all"})  # labels, epoch aside, of a native series that speaks of all tokens
+WHOLE: tuple[dict[str, str], ...] = ({}, {"segment": "all"})  # labels, epoch aside, of a native series that speaks of all tokens
 BOUND = "bound"  # label of an interval's ends, which are no quantity of their own
 # Quantities into which what judged the trajectories enters.
 GRADED_LAYERS = ("L3", "L5")
