@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -241,3 +243,38 @@ class Partial:
 
     def tasks(self) -> Sequence[Task]:
         return []
+
+
+class StateOfProcess(Inventory):
+    """purity: the label of a state names the process."""
+
+    def state_label(self, session: Any) -> str:
+        return f"pid {os.getpid()}"
+
+
+class Asserts(Inventory):
+    """outcomes: raises without a word."""
+
+    def state_label(self, session: Any) -> str:
+        assert session is None
+        return ""
+
+
+class Forks(Inventory):
+    """None by itself, but leaves processes: each instance forks two that would sleep for an hour."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.pids = config.get("pids")
+        super().__init__({name: value for name, value in config.items() if name != "pids"})
+        self.forks = 2
+
+    def reset(self, task: Task) -> Any:
+        if self.forks:
+            self.forks -= 1
+            child = os.fork()
+            if child == 0:
+                time.sleep(3600)
+                os._exit(0)
+            with open(self.pids, "a", encoding="ascii") as file:
+                file.write(f"{child}\n")
+        return super().reset(task)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from tests.own.example import CAREFUL, ENVIRONMENT
 from workbench.contracts.errors import EnvironmentFault
+from worker.environments.conformance import content
 from worker.environments.conformance.examine import CHECKS, examine, require
+from worker.environments.conformance.processes import children_ended
 from worker.environments.conformance.subject import Subject
 
 BROKEN = {
@@ -33,7 +38,9 @@ BROKEN = {
     "NoOrders": ("demonstrations", "none that calls order"),
     "Garbled": ("demonstrations", "got 0% legal"),
     "GlobalRandom": ("purity", "a changed global state"),
-    "HashOrder": ("purity", "another process"),
+    "HashOrder": ("purity", r"another process .*: instructions\(\): got .*, expected .* as here"),
+    "StateOfProcess": ("purity", r"another process .*: task .*, script 1: state_label\(\): got \"pid \d+"),
+    "Asserts": ("outcomes", r"AssertionError: assert session is None \(broken.py:\d+ in state_label\)"),
 }
 QUICK = ("hidden", "reset", "steps", "reward", "tasks", "tools")
 
@@ -91,3 +98,29 @@ def test_a_class_without_the_interface_is_named_and_never_called() -> None:
     assert not report.ok and "without instructions, tools, reset" in report.results[0].detail
     for name in ("subprocess:Popen", "os:system"):
         assert "expected" in examine(Subject(name, {"args": 1})).results[0].detail
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_children_of_a_forking_environment_do_not_outlive_the_check(tmp_path: Path) -> None:
+    """Each step forks a child that would live for an hour; here and in the second process all are gone at the end."""
+    pids = tmp_path / "pids"
+    started = time.monotonic()
+    with children_ended():
+        report = examine(Subject("tests.own.broken:Forks", {"pids": str(pids)}), checks_of("steps", "purity"))
+    assert report.ok, report.failures()
+    assert time.monotonic() - started < 60
+    born = [int(line) for line in pids.read_text().split()]
+    assert len(born) > 4 and not [pid for pid in born if alive(pid)]
+
+
+def test_a_process_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "SECONDS", 0.01)
+    (found,) = examine(Subject(ENVIRONMENT, {}), checks_of("purity")).results
+    assert found.ok is False and "got no end within 0.01 seconds" in found.detail

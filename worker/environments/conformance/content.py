@@ -6,8 +6,8 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -19,9 +19,12 @@ from worker.engine.toolschema import check_schema
 from worker.environments.base import FinishAction, Task, ToolAction, ToolSpec
 from worker.environments.registry import get_environment
 
-from .episodes import first_demonstrations, read_action, shown_digest
+from .episodes import first_demonstrations, read_action, shown
+from .processes import run_apart
 from .subject import Broken, Subject, expect, leaves, require_text
 
+SECONDS = 120  # for another process, which loads the environment and plays the sample episodes
+BEFORE, SHOWN = 20, 80  # characters of a text that differs: before the difference, in all
 MINIMUM_LEGAL = 0.9  # share of demonstrated decisions that a strict reader accepts
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -120,28 +123,42 @@ def demonstrations(subject: Subject) -> str:
 def purity(subject: Subject) -> str:
     """The global random state is left alone, and other processes with other hash seeds show the same bytes."""
     state = random.getstate()
-    here = shown_digest(subject.build())
+    here = list(shown(subject.build()))
     expect(random.getstate() == state, "random", "a changed global state", "a generator of the environment's own")
     for seed in ("1", "2"):
-        found = _digest_elsewhere(subject, seed)
-        expect(
-            found == here, f"another process (PYTHONHASHSEED={seed})", found, f"{here}: the order of a set leaks, say"
-        )
+        where = f"another process (PYTHONHASHSEED={seed})"
+        there = _shown_elsewhere(subject, seed, where)
+        for (what, text), (other, found) in zip(here, there, strict=False):
+            if (what, text) != (other, found):
+                mine, theirs = _difference(text, found) if what == other else (what, other)
+                raise Broken(f"{where}: {what}: got {theirs}, expected {mine} as here: the order of a set leaks, say")
+        expect(len(here) == len(there), where, f"{len(there)} parts", f"{len(here)}")
     return "equal in three processes"
 
 
-def _digest_elsewhere(subject: Subject, hash_seed: str) -> str:
-    paths = os.pathsep.join(item for item in sys.path if item)
-    done = subprocess.run(
-        [sys.executable, "-m", "worker.environments.conformance.episodes", subject.name, json.dumps(subject.config)],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths},
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def _difference(here: str, there: str) -> tuple[str, str]:
+    """Both texts from a little before where they part."""
+    parted = next(
+        (at for at, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), min(len(here), len(there))
     )
-    if done.returncode != 0:
-        raise Broken(f"another process: got {done.stderr.strip()[-200:]}, expected it to load")
-    return done.stdout.strip()
+    start = max(0, parted - BEFORE)
+    mine, theirs = (f"{'…' if start else ''}{text[start : start + SHOWN]}" for text in (here, there))
+    return mine, theirs
+
+
+def _shown_elsewhere(subject: Subject, hash_seed: str, where: str) -> list[tuple[str, str]]:
+    paths = os.pathsep.join(item for item in sys.path if item)
+    module = "worker.environments.conformance.episodes"
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "shown.json"
+        status, errors = run_apart(
+            [sys.executable, "-m", module, subject.name, json.dumps(subject.config), str(out)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths},
+            cwd=ROOT,
+            seconds=SECONDS,
+        )
+        if status is None:
+            raise Broken(f"{where}: got no end within {SECONDS} seconds, expected the sample episodes played")
+        if status != 0 or not out.exists():
+            raise Broken(f"{where}: got exit status {status}: {errors.strip()[-200:]}, expected it to load and play")
+        return [(what, text) for what, text in json.loads(out.read_text(encoding="utf-8"))]

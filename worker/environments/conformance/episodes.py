@@ -1,8 +1,8 @@
 """Episodes without a policy: scripted actions in a real session, recorded as the rollout records them.
 
 ``manage.py environment check`` and an inspection play them to examine an environment and its reward.
-Run as a module it prints the digest of everything that such episodes showed, for comparison between
-processes: ``python -m worker.environments.conformance.episodes PATH CONFIG_JSON``.
+Run as a module it writes everything that such episodes showed, for comparison between processes:
+``python -m worker.environments.conformance.episodes PATH CONFIG_JSON FILE``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from workbench.contracts.canonical import digest, parse_json
+from workbench.contracts.canonical import canonical_bytes, digest, parse_json
 from workbench.contracts.errors import CanonicalError
 from workbench.contracts.records import (
     BUDGET_EXHAUSTED,
@@ -182,31 +183,37 @@ def _turn(
     )
 
 
-def shown(environment: Environment) -> Iterator[Any]:
-    """Everything that an environment shows: texts, tools, tasks, demonstrations, turns of sample episodes."""
+def shown(environment: Environment) -> Iterator[tuple[str, str]]:
+    """(what, canonical text) of everything that an environment shows; equal in every process for a deterministic one.
+
+    Texts, tools, tasks, demonstrations, and turns, states and rewards of sample episodes.
+    """
+    for what, value in _values(environment):
+        yield what, canonical_bytes(value).decode()
+
+
+def _values(environment: Environment) -> Iterator[tuple[str, Any]]:
     tools, tasks = list(environment.tools()), list(environment.tasks())
-    yield [environment.instructions(), environment.success_definition(), [to_wire(tool) for tool in tools]]
-    yield [[task.identity(), task.key, task.split, task.family] for task in tasks]
-    yield [to_wire(item) for item in first_demonstrations(environment)]
+    yield "instructions()", environment.instructions()
+    yield "success_definition()", environment.success_definition()
+    yield "tools()", [to_wire(tool) for tool in tools]
+    yield "tasks()", [[task.identity(), task.key, task.split, task.family] for task in tasks]
+    yield "demonstrations()", [to_wire(item) for item in first_demonstrations(environment)]
     for task in sample_tasks(tasks):
-        for script in scripts_of(environment, tools):
-            episode = play(environment, task, script)
-            yield [to_wire(turn) for turn in episode.turns]
-            yield [episode.terminal, episode.session.state_hash(), environment.state_label(episode.session)]
-            yield to_wire(environment.reward(task, episode.turns, episode.terminal))
-
-
-def shown_digest(environment: Environment) -> str:
-    """Digest of ``shown``: equal in every process for a deterministic environment."""
-    return digest([digest(item) for item in shown(environment)])
+        for number, script in enumerate(scripts_of(environment, tools), 1):
+            episode, at = play(environment, task, script), f"task {task.key}, script {number}: "
+            yield at + "turns", [to_wire(turn) for turn in episode.turns]
+            yield at + "end and state", [episode.terminal, episode.session.state_hash()]
+            yield at + "state_label()", environment.state_label(episode.session)
+            yield at + "reward()", to_wire(environment.reward(task, episode.turns, episode.terminal))
 
 
 def main(arguments: list[str]) -> int:
-    """Entry point: print the digest for a path and a configuration."""
+    """Entry point: write what a path and a configuration show into a file, as JSON."""
     from worker.environments.registry import get_environment
 
-    path, config = arguments
-    sys.stdout.write(f"{shown_digest(get_environment(path, json.loads(config)))}\n")
+    path, config, out = arguments
+    Path(out).write_text(json.dumps(list(shown(get_environment(path, json.loads(config))))), encoding="utf-8")
     return 0
 
 

@@ -6,8 +6,10 @@ refused before a run starts, with every finding.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from workbench.contracts.errors import ContractError, EnvironmentFault, FaultBoundary
@@ -107,9 +109,17 @@ def examine(subject: Subject, checks: Sequence[tuple[Check, str]] = CHECKS) -> R
         except (Broken, FaultBoundary, ContractError) as error:
             results.append(Result(check.__name__, title, False, str(error)))
         except Exception as error:  # whatever own code raises
-            results.append(Result(check.__name__, title, False, f"{type(error).__name__}: {error}"))
+            results.append(Result(check.__name__, title, False, _raised(error)))
         blocked = not results[-1].ok and check in NEEDED
     return Report(subject.name, path, subject.reward, code.value(), code.sha256(), tuple(results))
+
+
+def _raised(error: Exception) -> str:
+    """What was raised, and where: an ``assert`` says nothing else."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    said = str(error) or (frames[-1].line if frames else "") or ""
+    return f"{type(error).__name__}: {said}{at}"
 
 
 def require(name: str, config: dict[str, Any], reward: str | None, reward_version: str | None) -> None:

@@ -12,6 +12,7 @@ from workbench.contracts.canonical import parse_json
 from workbench.contracts.errors import CanonicalError
 from worker.environments import loading
 from worker.environments.conformance.examine import Report, examine
+from worker.environments.conformance.processes import children_ended
 from worker.environments.conformance.subject import Subject
 from worker.environments.registry import environment_names, environment_path
 
@@ -56,7 +57,8 @@ class Command(BaseCommand):
 
     def _check(self, options: dict[str, Any]) -> None:
         subject = Subject(options["environment"], _config(options["config"]), options["reward"])
-        report = examine(subject)
+        with children_ended():
+            report = examine(subject)
         self.stdout.write(json.dumps(as_value(report)) if options["json"] else as_text(report))
         if not report.ok:
             raise SystemExit(1)
