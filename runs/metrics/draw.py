@@ -57,11 +57,15 @@ def draw(
     """
     if limit < 12 or limit % 4:
         raise ValueError(f"limit: got {limit}, expected a multiple of 4 from 12")
-    order = np.arange(len(x)) if len(x) < 2 or bool(np.all(np.diff(x) >= 0)) else np.argsort(x, kind="stable")
-    sorted_x = x[order]
+    order = None if len(x) < 2 or bool(np.all(x[1:] >= x[:-1])) else np.argsort(x, kind="stable")
+    sorted_x = x if order is None else x[order]
     low = 0 if start is None else int(np.searchsorted(sorted_x, start, "left"))
     high = len(x) if stop is None else int(np.searchsorted(sorted_x, stop, "right"))
-    inside = order[low:high]
+    high = max(low, high)
+    if order is None and high - low > limit and not points.flag[low:high].any():  # nothing to pick out: no copies
+        finite = low + _m4(x[low:high], points.value[low:high], limit)
+        return Drawn(x, finite, np.zeros(0, np.int64), high - low, M4, (start, stop))
+    inside = np.arange(low, high) if order is None else order[low:high]
     is_finite = points.flag[inside] == codec.FINITE
     finite, marks = inside[is_finite], inside[~is_finite]
     sampler = EXACT

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 import orjson
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.http import Http404, HttpResponse
 
 from runs.actions.tracking import ParameterChanged
@@ -73,6 +73,11 @@ def refusal(code: str, message: str, headers: dict[str, str] | None = None) -> H
     return response
 
 
+def _is_busy(error: OperationalError) -> bool:
+    """Whether a repeat may help: SQLite reports a missing column under the same class as a lock."""
+    return connection.vendor != "sqlite" or any(word in str(error) for word in ("locked", "busy"))
+
+
 def of_exception(error: Exception) -> HttpResponse:
     """The answer to an error of a view."""
     match error:
@@ -90,7 +95,7 @@ def of_exception(error: Exception) -> HttpResponse:
             return refusal(MISSING, str(error))
         case DomainError() | ContractError():
             return refusal(INVALID, str(error))
-        case OperationalError():
+        case OperationalError() if _is_busy(error):
             log.warning("tracking request met a busy database: %s", error)
             message = "The database is busy; nothing was stored. Send the request again."
             return refusal("TEMPORARILY_UNAVAILABLE", message, {"Retry-After": "1"})
