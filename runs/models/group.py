@@ -130,6 +130,9 @@ class Turn(AppendOnlyModel):
         constraints = [
             models.UniqueConstraint(fields=["trajectory", "branch", "decision"], name="turn_decision_unique")
         ]
+        indexes = [
+            models.Index(fields=["trajectory"], name="turn_unparsed", condition=models.Q(parse_error__isnull=False))
+        ]
 
 
 class ToolCall(AppendOnlyModel):
@@ -143,6 +146,9 @@ class ToolCall(AppendOnlyModel):
     backend_called = models.BooleanField()
     is_repeat = models.BooleanField()
     is_productive = models.BooleanField(null=True)
+
+    class Meta(AppendOnlyModel.Meta):
+        indexes = [models.Index(fields=["turn"], name="call_repeated", condition=models.Q(is_repeat=True))]
 
 
 class Observation(AppendOnlyModel):

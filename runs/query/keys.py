@@ -48,8 +48,9 @@ _masked = Q(pk__in=_CREDIT.filter(masked_tokens__gt=0).values("trajectory"))
 _trained = Q(pk__in=_CREDIT.filter(trained_tokens__gt=0).values("trajectory"))
 _credits = _CREDIT.filter(trajectory__group=OuterRef("pk"))
 _cut = Q(Exists(_credits)) & ~Q(Exists(_credits.filter(trained_tokens__gt=0)))
-_parse_error = Q(Exists(Turn.objects.filter(trajectory=OuterRef("pk"), parse_error__isnull=False)))
-_retried = Q(Exists(ToolCall.objects.filter(turn__trajectory=OuterRef("pk"), is_repeat=True)))
+# By keys: an index holds these few turns and calls alone.
+_parse_error = Q(pk__in=Turn.objects.filter(parse_error__isnull=False).values("trajectory"))
+_retried = Q(pk__in=ToolCall.objects.filter(is_repeat=True).values("turn__trajectory"))
 
 
 def _removed(asker: resolve.Asker) -> Q:

@@ -19,22 +19,25 @@ from tests.load.pages import addresses
 
 # Words that the generated world holds, for keys whose example it does not hold.
 VALUES = {
-    "study": "study-3", "plan": "plan-3", "arm": "e3", "seed": "17", "run": "e3-s1201", "task": "task-0001",
+    "study": "study-3", "plan": "plan-3", "arm": "e3", "seed": "17", "run": "e3-s1001", "task": "task-0001",
     "env": "evidence_search", "family": "family-3", "split": "test", "condition": "stress", "policy": "1",
     "checkpoint": sha("adapter", 7)[:6], "kind": "update*", "queue": "rollout", "worker": "worker-1*", "by": "scheduler",
     "stream": f"run:{uuid.UUID(uid('run', 5))}", "sha": sha("adapter", 7)[:6], "uid": uid("run", 5)[:6],
-    "created": ">2026-10-02", "updated": "2026-10-02..2026-10-03", "finished": "2026-10-03",
+    "created": ">2026-10-02", "updated": "2026-10-02..2026-10-03", "finished": "2026-10-03", "jobs state": "errored",
 }  # fmt: skip
+# Values of parameters whose meaning the table below does not know, by their type.
+KINDS = {"text": "other", "uuid": str(uuid.UUID(uid("run", 3))), "integer": "1", "number": "0.5", "boolean": "true",
+         "time": "2026-10-03T00:00:00Z"}  # fmt: skip
 # Other ways of asking that have cost much: words, negations, several terms, an order by another table's column.
 MORE = {
     "runs": ("s12", "-has:fatal sort:-tokens", "has:error", "sort:updated is:completed"),
     "groups": ("task-0123", "e3-s1", "-is:cut", "is:trains sort:-reward", "study:study-3 has:fatal", "nothing-like-it"),
     "trajectories": (
-        "task-0123", "e3-s1201", "nothing-like-it", "-has:masked", "arm:e3 has:fatal reward:>0.5 sort:-reward",
+        "task-0123", "e3-s1001", "nothing-like-it", "-has:masked", "arm:e3 has:fatal reward:>0.5 sort:-reward",
         "study:study-3 sort:-tokens", "is:effective sort:-advantage", "depth:>3 sort:depth", "created:<2026-10-02",
     ),
-    "evaluations": ("task-0123", "e3-s1201", "nothing-like-it", "sort:-reward", "-has:fatal sort:depth"),
-    "jobs": ("collect", "nothing-like-it", "is:errored sort:-finished", "is:succeeded run:e3-s1201"),
+    "evaluations": ("task-0123", "e3-s1001", "nothing-like-it", "sort:-reward", "-has:fatal sort:depth"),
+    "jobs": ("collect", "nothing-like-it", "is:errored sort:-finished", "is:succeeded run:e3-s1001"),
     "receipts": ("applied", "nothing-like-it", "has:subject by:scheduler", "-kind:run.*"),
     "tasks": ("document", "nothing-like-it", "sort:name"),
     "checkpoints": ("e3-s12", "nothing-like-it", "is:held sort:-bytes", "is:removed", "is:parent", "sort:policy"),
@@ -53,8 +56,13 @@ UNMEASURED = frozenset({
     "runs:member_remove", "runs:study_visibility", "runs:filter_save", "runs:filter_apply",
     "runs:filter_delete", "runs:run_control", "runs:receipts_verify", "runs:adapter", "runs:favicon",
     "runs:trajectory_tokens", "login", "api:plan_preview", "runs:reading_judge",
-    "runs:layer_data",
 })  # fmt: skip
+
+
+# Routes about logged runs and metric series: the world holds none, and a page of nothing would prove nothing.
+OF_SERIES = (
+    "runs:logged", "api:logged_run", "runs:layers_compare", "runs:card_export", "runs:metrics_table", "runs:layer_data",
+)  # fmt: skip
 
 
 def named() -> Iterator[tuple[str, str]]:
@@ -112,7 +120,7 @@ def queries() -> dict[str, str]:
     """The query language: every key of every list, every word, every order, and some terms together."""
     found = {}
     for name, spec in LISTS.items():
-        asked = [f"{key}:{VALUES.get(key) or entry.example.partition(':')[2]}"
+        asked = [f"{key}:{VALUES.get(f'{name} {key}') or VALUES.get(key) or entry.example.partition(':')[2]}"
                  for key, entry in KEYS.items() if name in entry.on and key not in ("is", "has")]  # fmt: skip
         asked += [f"is:{word}" for word in (IS[name].words or () if name in IS else ())]
         asked += [f"has:{word}" for word in (HAS[name].words or () if name in HAS else ())]
@@ -130,7 +138,7 @@ def lists_of_api(size: Size) -> dict[str, str]:
         "study": study.slug, "plan": str(plan.uid), "execution": str(uuid.UUID(uid("execution", 3))), "state": "completed",
         "run": str(uuid.UUID(uid("run", 3))), "group": str(uuid.UUID(uid("group", 2003))), "task": str(task.uid),
         "task_set": str(task_set.uid), "trajectory": str(uuid.UUID(uid("trajectory", 8003))), "sha256": sha("adapter", 7)[:8],
-        "arm": "e3", "seed": "17", "name": "e3-s1201", "created_after": "2026-10-03T00:00:00Z", "kind": "update",
+        "arm": "e3", "seed": "17", "name": "e3-s1001", "created_after": "2026-10-03T00:00:00Z", "kind": "update",
         "purpose": "train", "condition": "stress", "split": "test", "eligible": "false", "signal": "signal",
         "min_ordinal": "1", "status": "valid", "terminal": "finish", "success": "true", "recovered": "true",
         "has_fatal": "true", "min_reward": "0.9", "max_reward": "0.1", "policy_version": "1", "key": "task-0001",
@@ -146,11 +154,17 @@ def lists_of_api(size: Size) -> dict[str, str]:
         if view is None or not issubclass(view, ListView):
             continue
         route = str(entry.pattern)
+        if "<" in route:  # the list of one object, which the world may lack
+            continue
         found |= {
             f"api: {route}{tail}": f"/api/v1/{route}{tail}" for tail in ("", "?limit=500", "?limit=500&order=oldest")
         }
         for item in view.filters:
-            given = {item.name: special.get((route, item.name)) or values[item.name], "limit": "500"}
+            value = special.get((route, item.name)) or values.get(item.name) or KINDS[item.kind]
+            given = {
+                item.name: item.choices[0] if item.choices and value not in item.choices else value,
+                "limit": "500",
+            }
             found[f"api: {route}?{item.name}="] = f"/api/v1/{route}?{urlencode(given)}"
     return found
 
