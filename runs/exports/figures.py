@@ -20,7 +20,7 @@ SVG, PDF = "svg", "pdf"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (8, 2, 1, 2)))
 MARKERS = ("o", "s", "D", "^", "P", "*")
-MARKED = 40  # points up to which each carries its marker
+MARKED = 12  # markers of a line, at least
 WIDTH, HEIGHT = 5.0, 3.1  # inches: one and a half columns
 LEGEND = 12  # entries; more would hide the data
 _drawing = threading.Lock()  # the library's font caches are shared by threads
@@ -79,9 +79,10 @@ def _axes(figure: Any, sheet: Sheet) -> None:
     named = {ribbon.label for ribbon in sheet.ribbons}
     for curve in sheet.curves:
         colour = COLOURS[(curve.colour - 1) % len(COLOURS)]
-        marker = MARKERS[curve.dash % len(MARKERS)] if 0 < len(curve.x) <= MARKED else None
         axes.plot(
-            curve.x, curve.y, color=colour, linestyle=DASHES[curve.dash % len(DASHES)], marker=marker, markersize=2.6,
+            curve.x, curve.y, color=colour, linestyle=DASHES[curve.dash % len(DASHES)], markersize=2.6,
+            marker=None if curve.thin else MARKERS[(curve.colour - 1) % len(MARKERS)],
+            markevery=max(1, len(curve.x) // MARKED),
             linewidth=0.6 if curve.thin else 1.1, alpha=0.6 if curve.thin else 1.0,
             label=None if curve.thin or not curve.label or curve.label in named else _escaped(curve.label),
         )  # fmt: skip

@@ -18,6 +18,7 @@ from runs.metrics import codec
 from runs.metrics.codec import Points
 from runs.metrics.read import axis_of, load
 from runs.models import Run
+from runs.presenters.compare.runs import DASHES
 from runs.presenters.layers.access import started_ms
 from runs.presenters.layers.quantities import Member, Quantity
 
@@ -41,6 +42,11 @@ class Arm:
     runs: tuple[Run, ...]
     colour: int
     turn: int = 0
+
+    @property
+    def dash(self) -> str:
+        """Class of its key: dashed where the colour is taken again."""
+        return DASHES[self.turn % len(DASHES)]
 
 
 @dataclass(frozen=True)

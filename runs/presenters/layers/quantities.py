@@ -16,13 +16,16 @@ from django.utils.functional import Promise
 from runs.metrics.read import SeriesInfo
 from runs.models import MetricSeries, Run
 from runs.presenters.layers.cards import FIRST, LAYERS, UNMAPPED
-from runs.presenters.layers.titles import title_of
+from runs.presenters.layers.titles import label_of, title_of, word_of
 from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.metrics import METRIC_DEFINITIONS
 from workbench.importers.mapping import Mapping, map_name
 
 BY_DEFINITION, BY_NAME, BY_MAPPING = "definition", "name", "mapping"
-WHOLE: tuple[dict[str, str], ...] = ({}, {"segment": "all"})  # labels, epoch aside, of a native series that speaks of all tokens
+WHOLE: tuple[dict[str, str], ...] = (
+    {},
+    {"segment": "all"},
+)  # labels, epoch aside, of a native series that speaks of all tokens
 BOUND = "bound"  # label of an interval's ends, which are no quantity of their own
 # Quantities into which what judged the trajectories enters.
 GRADED_LAYERS = ("L3", "L5")
@@ -45,7 +48,7 @@ class Member:
 class Quantity:
     """What several runs share. ``key`` is short and stable; ``by`` how the loosest of its members came in.
 
-    ``definition`` is "" for a name that no table maps. ``label`` tells it from its neighbours of one definition.
+    ``definition`` is "" for a name that no table maps. ``labels`` tell it from its neighbours of one definition.
     """
 
     key: str
@@ -54,7 +57,7 @@ class Quantity:
     definition: str
     phase: str
     split: str
-    label: str
+    labels: tuple[tuple[str, str], ...]
     by: str
     members: tuple[Member, ...]
 
@@ -62,6 +65,12 @@ class Quantity:
     def title(self) -> str | Promise:
         """Title of the definition, or the name as received."""
         return title_of(self.name)
+
+    @property
+    def label(self) -> str:
+        """Labels in words; "" without any. A gap names the split that it is against."""
+        found, outside = label_of(dict(self.labels)), dict(self.labels).get("outside", "")
+        return ", ".join(part for part in (found, str(word_of(outside)) if outside else "") if part)
 
     @property
     def unit(self) -> str:
@@ -84,7 +93,7 @@ class Quantity:
         """Whether it answers its layer's question: shown open, the rest folded behind it."""
         if self.layer not in FIRST:
             return True
-        plain = "segment" not in self.label and self.phase in ("", "train", "probe")
+        plain = "segment" not in dict(self.labels) and self.phase in ("", "train", "probe")
         return self.by != BY_DEFINITION or (plain and self.name in FIRST[self.layer])
 
     @property
@@ -136,16 +145,16 @@ def _quantity(key: Key, members: Sequence[Member]) -> Quantity:
     first = members[0].series[0]
     if key[0] == BY_DEFINITION:
         definition = METRIC_DEFINITIONS.get(first.definition)
-        label = ", ".join(f"{name} {value}" for name, value in sorted(first.labels.items()))
+        labels = tuple(sorted(first.labels.items()))
         layer = UNMAPPED if definition is None else definition.layer
         name = first.definition.rpartition("/")[0]
         return Quantity(
-            _short(key), layer, name, first.definition, first.phase, first.split, label, BY_DEFINITION, tuple(members)
+            _short(key), layer, name, first.definition, first.phase, first.split, labels, BY_DEFINITION, tuple(members)
         )
     mapping = members[0].mapping
     layer = UNMAPPED if mapping is None else mapping.layer
     plain = tuple(replace(member, mapping=None) for member in members)
-    return Quantity(_short(key), layer, first.name, "", "", "", "", BY_NAME, plain)
+    return Quantity(_short(key), layer, first.name, "", "", "", (), BY_NAME, plain)
 
 
 def _nearest(member: Member) -> str:
@@ -184,18 +193,18 @@ def _joined(found: dict[Key, list[Member]]) -> list[Quantity]:
         made.append(
             Quantity(
                 _short((BY_MAPPING, nearest)), item.layer, item.name, nearest,
-                base.phase if base else "", base.split if base else "", base.label if base else "",
+                base.phase if base else "", base.split if base else "", base.labels if base else (),
                 BY_MAPPING, (*(own or ()), *members),
             )
         )  # fmt: skip
     return made
 
 
-def _order(item: Quantity) -> tuple[int, int, str, str]:
+def _order(item: Quantity) -> tuple[int, int, str, tuple[tuple[str, str], ...]]:
     layers = [*LAYERS, "system", UNMAPPED]
     ids = list(METRIC_DEFINITIONS)
     place = ids.index(item.definition) if item.definition in METRIC_DEFINITIONS else len(ids)
-    return (layers.index(item.layer) if item.layer in layers else len(layers), place, item.name, item.label)
+    return (layers.index(item.layer) if item.layer in layers else len(layers), place, item.name, item.labels)
 
 
 def quantities_of(runs: Sequence[Run]) -> list[Quantity]:
@@ -209,7 +218,7 @@ def quantities_of(runs: Sequence[Run]) -> list[Quantity]:
         for key, member in _members(run, series[run.pk]).items():
             found.setdefault(key, []).append(member)
     joined = _joined(found)
-    taken = {(item.definition, item.phase, item.split, item.label) for item in joined if item.phase}
+    taken = {(item.definition, item.phase, item.split, item.labels) for item in joined if item.phase}
     plain = [_quantity(key, members) for key, members in found.items()]
-    plain = [item for item in plain if (item.definition, item.phase, item.split, item.label) not in taken]
+    plain = [item for item in plain if (item.definition, item.phase, item.split, item.labels) not in taken]
     return sorted((item for item in (*joined, *plain) if item.runs > 1), key=_order)

@@ -24,7 +24,7 @@ from runs.presenters.logged.listing import logged_runs, narrowed
 from runs.views.base import render_page
 from runs.views.layers.page import AXES
 
-KINDS = ("csv", "parquet", "svg", "pdf", "tex")
+KINDS = {"csv": "CSV", "parquet": "Parquet", "svg": "SVG", "pdf": "PDF", "tex": "LaTeX"}
 OFFERED = 120  # runs of each origin on the page that chooses
 
 
@@ -138,7 +138,10 @@ def compare_card(request: HttpRequest, key: str) -> HttpResponse:
         "card": shown.card_of(found, axis_word(axis)),
         "axis": axis,
         "axis_word": axis_word(axis),
-        "files": [(kind, f"{reverse('runs:layers_compare_export', args=[key, kind])}?{query}") for kind in KINDS],
+        "files": [
+            (kind, word, f"{reverse('runs:layers_compare_export', args=[key, kind])}?{query}")
+            for kind, word in KINDS.items()
+        ],
         "last": LAST,
         "beyond": BEYOND,
         "most": shown.LINES_DRAWN,
