@@ -1,7 +1,8 @@
 """Verification of everything stored, as a numbered list.
 
- (1) receipt chains: hashes, order, links, heads, anchors
- (2) plan versions: canonical bytes, hash, arms and pairs that the bytes resolve to; task sets
+ (1) receipt chains: hashes, order, links, heads; an anchor for each closing; names of actors
+ (2) plan versions: canonical bytes, hash, arms and pairs that the bytes resolve to; task sets; names, texts and
+     states of plans against receipts and frozen bytes; what was run, against the frozen plan
  (3) documents: canonical bytes, hash, and what receipts say was recorded
  (4) rows: every projected row equals its document; none missing, none extra; heads equal their history
  (5) blobs: present and hashed again, or tombstoned
@@ -13,7 +14,8 @@
 (10) replay: what only the environment can compute again, where a callback is given
 
 What it does not do: it trusts no row, but it cannot see a history that was replaced as a whole,
-receipts and anchors included. That takes a copy of an anchor kept elsewhere.
+receipts and anchors included. That takes a copy of an anchor kept elsewhere. No bytes speak of what
+docs/operations.md lists under "Verification" as not covered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Step 1: receipt chains, their heads, and the anchors over them."""
+"""Step 1: receipt chains, their heads, the anchors over them, and the actors that they name."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from evidence.checks.ownership import check_actors, check_anchored
 from evidence.report import StepLog
 from runs.actions.receipts import ANCHOR_GENESIS, ANCHOR_SCHEMA
 from runs.models import Anchor, Receipt, StreamHead
@@ -23,6 +24,8 @@ def check_chains(log: StepLog) -> None:
     for stream, (seq, _) in last.items():
         log.problem("runs_streamhead", stream, "seq", expected=seq, got=None)
     _anchors(log)
+    check_anchored(log)
+    check_actors(log)
 
 
 def _receipts(log: StepLog) -> dict[str, tuple[int, str]]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from evidence.checks.design import check_design
+from evidence.checks.ownership import check_plan_rows
 from evidence.report import StepLog
 from runs.actions.execution import bound_runtimes
 from runs.actions.tasks import task_identity, task_items, task_uid
@@ -31,6 +32,7 @@ def check_plans(log: StepLog, store: BlobStore) -> None:
         log.count()
         with log.reading("runs_taskset", task_set.uid, "blob_sha256"):
             _task_set(log, task_set, store)
+    check_plan_rows(log)
     check_design(log)
 
 

@@ -44,11 +44,6 @@ def test_clean_world_has_no_problem(world: World) -> None:
     assert [item["step"] for item in report.as_json()["steps"]] == list(range(1, 10))
 
 
-def test_empty_database_verifies(db: None, store: Any) -> None:
-    """Nothing stored, nothing wrong."""
-    assert verify(store=store).ok
-
-
 ROW_DAMAGE = [
     ("runs_group", "mean = 0.5", "mean", {4}),
     ("runs_group", "eligible = false", "eligible", {4}),

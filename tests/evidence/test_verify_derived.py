@@ -41,6 +41,17 @@ def forged(records: list[MetricRecord], definition: str, labels: dict[str, str])
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("five_splits")
+def test_a_missing_group_behind_a_cell_is_named_in_its_points(lab: Lab) -> None:
+    """A group that is gone takes its task out of every value of its cell."""
+    lab.script.reward = scripted
+    lab.drive(lab.start(**WIDE))
+    sql("DELETE FROM runs_document WHERE kind = 'group' AND subject_uid IN "
+        "(SELECT uid FROM runs_group WHERE purpose = 'evaluate' AND split = 'test' ORDER BY id LIMIT 1)")  # fmt: skip
+    assert (8, "runs_metricpoint", "value") in found(verify(store=blob_store(), steps=(8,)))
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("five_splits")
 @pytest.mark.parametrize(
     ("definition", "labels"),
     [
@@ -159,14 +170,3 @@ def test_both_forms_of_pass_at_k_agree(own: Callable[..., float], shared: Callab
         for c in range(n + 1):
             for k in range(1, n + 1):
                 assert own(n, c, k) == pytest.approx(shared(n, c, k), abs=1e-12)
-
-
-@pytest.mark.django_db
-@pytest.mark.usefixtures("five_splits")
-def test_a_missing_group_behind_a_cell_is_named_in_its_points(lab: Lab) -> None:
-    """A group that is gone takes its task out of every value of its cell."""
-    lab.script.reward = scripted
-    lab.drive(lab.start(**WIDE))
-    sql("DELETE FROM runs_document WHERE kind = 'group' AND subject_uid IN "
-        "(SELECT uid FROM runs_group WHERE purpose = 'evaluate' AND split = 'test' ORDER BY id LIMIT 1)")  # fmt: skip
-    assert (8, "runs_metricpoint", "value") in found(verify(store=blob_store(), steps=(8,)))
