@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ from workbench.contracts import capture as contracts
 from .errors import WorkbenchError
 from .following import Scope
 from .handles import Checkpoint, Execution, Job, Plan, Run
+from .logged import LoggedRun
+from .logger import EVERY, RunLogger, replay
 from .reading import build
 from .receipts import ChainReport, verify_chain
 from .records import (
@@ -31,6 +34,7 @@ from .records import (
     Trajectory,
     TrajectoryDetail,
 )
+from .spool import default_folder, spools
 from .tables import Rows, _installed
 from .transport import Transport
 
@@ -121,6 +125,31 @@ class Workbench:
         """A new draft in a study. ``text``: a plan document as YAML or JSON."""
         answer = self._transport.post(f"studies/{study}/plans", {"slug": slug, "text": text})
         return build(Plan, answer.value, _transport=self._transport)
+
+    # -- runs logged from elsewhere ----------------------------------------------------------------
+
+    def log_run(
+        self, study: str, name: str = "", *, framework: str = "", tags: dict[str, str] | None = None,
+        folder: Path | None = None, every: float | None = EVERY,
+    ) -> RunLogger:  # fmt: skip
+        """Begin a run and log into it from a training program, which no outage of the server stops.
+
+        ``folder``: where what is not sent yet waits (``WORKBENCH_SPOOL``, else the user's state folder).
+        ``every``: seconds between batches; None: only ``flush`` and ``finish`` send.
+        """
+        return RunLogger(self._transport, study, name, framework=framework, tags=tags, folder=folder, every=every)
+
+    def replay(self, folder: Path | None = None) -> dict[Path, bool]:
+        """Send what earlier processes left in a spool folder; for each file whether the server has everything."""
+        return {spool.path: replay(self._transport, spool) for spool in spools(folder or default_folder())}
+
+    def logged_runs(self, **filters: Any) -> Rows[LoggedRun]:
+        """Logged runs (``study``, ``status``, ``origin``, ``framework``, ``name``, ``deleted``, ``where``)."""
+        return Rows(self._transport, "logged-runs", LoggedRun, filters, handles=True)
+
+    def logged_run(self, uid: str) -> LoggedRun:
+        """One logged run, with parameters and tags."""
+        return build(LoggedRun, self._transport.get(f"logged-runs/{uid}").value, _transport=self._transport)
 
     # -- executions, runs, jobs --------------------------------------------------------------------
 
