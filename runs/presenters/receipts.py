@@ -102,6 +102,14 @@ def subject_link(receipt: Receipt) -> tuple[str, str] | None:
     version = PlanVersion.objects.filter(uid=uid).select_related("plan__study").first()
     if version is not None:
         return str(version.plan), reverse("runs:plan", args=[version.plan.study.slug, version.plan.slug])
+    plan = Plan.objects.filter(uid=uid).select_related("study").first()
+    if plan is not None:
+        return str(plan), reverse("runs:plan", args=[plan.study.slug, plan.slug])
+    execution = Execution.objects.filter(uid=uid).select_related("plan_version__plan__study").first()
+    if execution is not None:
+        plan = execution.plan_version.plan
+        name = _("execution of %(name)s") % {"name": plan.slug}
+        return name, reverse("runs:results", args=[plan.study.slug, plan.slug])
     study = Study.objects.filter(uid=uid).first()
     return None if study is None else (study.slug, reverse("runs:study", args=[study.slug]))
 

@@ -42,14 +42,15 @@ def _page(request: HttpRequest, given: QueryDict, **context: Any) -> HttpRespons
     chains = paginate(request, heads, CHAINS) if not listing.text and not context else None
     streams = {row.stream for row in listing} | {row.stream for row in chains or ()}
     streams |= {check.stream for check in context.get("checks", ())} | {asked}
+    names = stream_names(streams)
     return list_page(
         request,
         listing,
         "runs/receipts.html",
-        crumbs=[*crumbs, Crumb(head.stream)] if head else crumbs,
+        crumbs=[*crumbs, Crumb(names.get(head.stream, head.stream))] if head else crumbs,
         head=head,
         heads=chains,
-        names=stream_names(streams),
+        names=names,
         anchor=Anchor.objects.order_by("-seq").defer("bytes").first(),
         **context,
     )
@@ -93,9 +94,10 @@ def receipt(request: HttpRequest, sha256: str) -> HttpResponse:
     """One entry with its canonical bytes."""
     found = get_visible_receipt(principal_of(request), sha256=sha256)
     around = Receipt.objects.filter(stream=found.stream).defer("bytes")
+    name = stream_names([found.stream]).get(found.stream, found.stream)
     crumbs = [
         Crumb(_("Receipts"), reverse("runs:receipts")),
-        Crumb(found.stream, f"{reverse('runs:receipts')}?stream={found.stream}"),
+        Crumb(name, f"{reverse('runs:receipts')}?{urlencode({'stream': found.stream})}"),
         Crumb(f"#{found.seq}"),
     ]
     return render_page(
@@ -105,6 +107,7 @@ def receipt(request: HttpRequest, sha256: str) -> HttpResponse:
         title=f"{found.kind} #{found.seq}",
         crumbs=crumbs,
         receipt=found,
+        chain=name,
         text=bytes(found.bytes).decode(),
         readable=pretty(found),
         subject=subject_link(found),

@@ -6,10 +6,11 @@ import json
 
 from django.db import connection
 from django.test import Client
+from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from runs.models import Receipt, StreamHead
-from runs.presenters.receipts import check_chain
+from runs.presenters.receipts import check_chain, subject_link
 from tests.pages.state import World
 
 
@@ -29,6 +30,25 @@ def test_entry_shows_the_exact_bytes(client: Client, world: World, db: None) -> 
     answer = client.get(f"/receipts/{receipt.sha256}/")
     assert answer.context["text"].encode() == bytes(receipt.bytes)
     assert json.loads(answer.context["readable"]) == json.loads(bytes(receipt.bytes))
+
+
+def test_chains_are_named_by_what_they_are(client: Client, world: World, db: None) -> None:
+    """Breadcrumb, entry and subject say run, plan and execution; the stream's own name stands in the facts."""
+    slug, results = world.plan.slug, reverse("runs:results", args=[world.study.slug, world.plan.slug])
+    for stream, name in (
+        (_stream(world), f"run e3-s17 · {slug}"),
+        (f"plan:{world.plan.uid}", f"plan {slug}"),
+        (f"execution:{world.execution.uid}", f"execution of {slug}"),
+    ):
+        receipt = Receipt.objects.filter(stream=stream).earliest("seq")
+        assert client.get("/receipts/", {"stream": stream}).context["frame"].crumbs[-1].word == name
+        answer = client.get(f"/receipts/{receipt.sha256}/")
+        assert answer.context["frame"].crumbs[1].word == name and stream in answer.content.decode()
+    assert subject_link(Receipt(subject_uid=world.execution.uid)) == (f"execution of {slug}", results)
+    assert subject_link(Receipt(subject_uid=world.plan.uid)) == (
+        slug,
+        reverse("runs:plan", args=[world.study.slug, slug]),
+    )
 
 
 def test_intact_chains_verify(signed_in: Client, world: World) -> None:
