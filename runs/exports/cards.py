@@ -18,7 +18,7 @@ from runs.metrics.draw import draw
 from runs.metrics.read import SeriesInfo, axis_of, data_sha256, load
 from runs.models import Run
 from runs.presenters.layers.access import is_live, started_ms
-from runs.presenters.layers.arms import Compared, Row
+from runs.presenters.layers.arms import LAST, Compared, Row
 from runs.presenters.layers.cards import Card
 from runs.presenters.layers.comparison import VERDICTS, drawn_lines, limit_of, thinned
 from runs.presenters.layers.data import Window
@@ -239,7 +239,7 @@ class ComparedFile:
         end = "pending" if self.found.end is None else f"{self.found.end:g}"
         facts = [
             f"data sha256 {self.sha256}",
-            f"mean of the last 10 values up to {AXIS_WORDS[self.axis]} {end}; sd of runs, divisor n - 1",
+            f"mean of the last {LAST} values up to {AXIS_WORDS[self.axis]} {end}; sd of runs, divisor n - 1",
             "a difference below two pooled standard deviations is not distinguished, which asserts no equivalence",
         ]
         columns = ["arm", "runs", "mean, sd", "difference", "reading"]

@@ -173,7 +173,7 @@ def _axis(points: Points, axis: str, begin: int) -> Floats | None:
 
 def _line(member: Member, arm: Arm, points: Mapping[int, Points], axis: str) -> Line:
     begin = started_ms(member.run)
-    kept: dict[int, tuple[float, float]] = {}
+    parts: list[tuple[NDArray[np.int64], Floats | None, Floats]] = []
     odd: list[tuple[float, str]] = []
     stored = absent = 0
     has_axis = True
@@ -181,19 +181,22 @@ def _line(member: Member, arm: Arm, points: Mapping[int, Points], axis: str) -> 
         some = points[item.pk]
         place = _axis(some, axis, begin)
         has_axis = has_axis and (place is not None or not len(some))
-        steps, x, values = by_step(some, place)
-        xs = np.zeros(len(steps)) if x is None else x
-        kept.update(zip(steps.tolist(), zip(xs.tolist(), values.tolist(), strict=True), strict=True))
+        parts.append(by_step(some, place))
         stored, absent = stored + len(some), absent + int((some.flag == codec.ABSENT).sum())
         if place is not None:
             odd += [
                 (float(place[i]), codec.NONFINITE[int(some.flag[i])])
                 for i in np.flatnonzero((some.flag != codec.FINITE) & (some.flag != codec.ABSENT))
             ]
-    steps = np.array(sorted(kept), np.int64)
-    pairs = np.array([kept[step] for step in steps.tolist()], np.float64).reshape(-1, 2)
+    # The last attempt first: the first place at which ``unique`` meets a step is then that of the newest.
+    whole = np.concatenate([steps for steps, _, _ in reversed(parts)])
+    steps, first = np.unique(whole, return_index=True)
+    value = np.concatenate([values for _, _, values in reversed(parts)])[first]
+    x = None
+    if has_axis:
+        x = np.concatenate([np.zeros(0) if place is None else place for _, place, _ in reversed(parts)])[first]
     dash = arm.runs.index(member.run) + arm.turn
-    return Line(member, arm, dash, steps, pairs[:, 0] if has_axis else None, pairs[:, 1], stored, tuple(odd), absent)
+    return Line(member, arm, dash, steps, x, value, stored, tuple(odd), absent)
 
 
 def band_of(arm: Arm, lines: Sequence[Line]) -> Band | None:
@@ -274,17 +277,23 @@ def _rows(
     return tuple(rows), end, sd
 
 
+def _load(members: Sequence[Member]) -> dict[int, Points]:
+    """Points of all members: one reading for what no landing row of its run can add to, one for each other run."""
+    points: dict[int, Points] = {}
+    settled = [member for member in members if not member.received or not member.run.tracked.landed]
+    if settled:
+        points.update(load(settled[0].run, [item for member in settled for item in member.series]))
+    for member in members:
+        if member.series[0].pk not in points:
+            points.update(load(member.run, member.series))
+    return points
+
+
 def compare(
     quantity: Quantity, arms: Sequence[Arm], axis: str, *, live: frozenset[int] = frozenset(), withheld: bool = False
 ) -> Compared:
     """A quantity over all its members. ``live``: row numbers of runs that go on."""
-    points: dict[int, Points] = {}
-    native = [item for member in quantity.members for item in member.series if not item.is_logged]
-    if native:
-        points.update(load(quantity.members[0].run, native))
-    for member in quantity.members:
-        if member.received:
-            points.update(load(member.run, member.series))
+    points = _load(quantity.members)
     arm_of = {run.pk: arm for arm in arms for run in arm.runs}
     lines = tuple(_line(member, arm_of[member.run.pk], points, axis) for member in quantity.members)
     bands = []

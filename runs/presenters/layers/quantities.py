@@ -7,6 +7,7 @@ differs; equal names of different trainers are never joined, because they differ
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -113,6 +114,12 @@ def series_by_run(runs: Sequence[Run]) -> dict[int, list[SeriesInfo]]:
     return found
 
 
+@functools.lru_cache(maxsize=20_000)
+def _mapping(framework: str, name: str) -> Mapping | None:
+    """``map_name``, which tries every line of a table: a hundred runs of one trainer ask for the same names."""
+    return map_name(framework, name)
+
+
 def _short(parts: Key) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
 
@@ -136,7 +143,7 @@ def _members(run: Run, items: Sequence[SeriesInfo]) -> dict[Key, Member]:
     found = {}
     for key, some in groups.items():
         first = some[0]
-        mapping = map_name(framework, first.name) if first.is_logged and framework else None
+        mapping = _mapping(framework, first.name) if first.is_logged and framework else None
         found[key] = Member(run, tuple(sorted(some, key=_attempt)), first.name if first.is_logged else "", mapping)
     return found
 
