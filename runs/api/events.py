@@ -154,7 +154,7 @@ class Events(ApiView):
         principal = authenticated(fresh)
         if principal.user is not None and not User.objects.filter(pk=principal.user.pk, is_active=True).exists():
             principal = Principal(None)
-        fresh._request.principal = principal  # type: ignore[attr-defined]
+        fresh._request.principal = principal
         self.principal = cached(fresh._request)
         self._streams(request)
 

@@ -222,6 +222,11 @@ def _is_seed(value: Any) -> bool:
     return re.fullmatch("0|[1-9][0-9]{0,19}", value) is not None and int(value) < 2**64
 
 
+def _is_storable(text: str, longest: int) -> bool:
+    """Whether text is short enough and without control characters other than tab and line break."""
+    return len(text) <= longest and not any(ord(sign) < 32 and sign not in "\t\n" for sign in text)
+
+
 def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any:
     expected = field.kind
     if value is None and field.nullable:
@@ -239,9 +244,7 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):
         problems.append(Problem(path, _show(value), expected))
-    elif field.kind == "str" and (
-        len(value) > field.longest or any(ord(sign) < 32 and sign not in "\t\n" for sign in value)
-    ):
+    elif field.kind == "str" and not _is_storable(value, field.longest):
         limit = f"at most {field.longest} characters, none of them a control character"
         problems.append(Problem(path, f"{len(value)} characters: {_show(value)}", limit))
     elif field.kind == "seed" and not _is_seed(value):

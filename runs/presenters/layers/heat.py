@@ -35,7 +35,7 @@ class Heat:
 def _rows(run: Run, quantity: str) -> list[tuple[int, float | None]]:
     if quantity == "staleness":
         points = MetricPoint.objects.filter(series__run=run, series__definition="l1.trajectory_age/1")
-        return list(points.values_list("update", "value"))
+        return [(step, value) for step, value in points.values_list("update", "value") if step is not None]
     if run.origin != Run.NATIVE:
         column = {"reward": "reward", "advantage": "advantage", "length": "tokens"}[quantity]
         rollouts = ImportedRollout.objects.filter(run=run, step__isnull=False)
