@@ -185,6 +185,9 @@ def test_choosing_offers_both_kinds_and_narrows(client: Client, world: World, db
     assert "e3-s17" in text and "strange name" in text and "Choose 2 to 100 runs" in text
     text = client.get("/layers/compare/", {"q": "strange"}).content.decode()
     assert "e3-s17" not in text and a.uid.hex in text
+    answer = client.get("/layers/compare/", {"q": "strange", "run": str(world.runs["e2f-s17"].uid)})
+    offered = [run.name for run in answer.context["offered"]]
+    assert offered == ["e2f-s17"] and [head.run.uid for head in answer.context["offered_logged"]] == [a.uid]
 
 
 @pytest.mark.parametrize(

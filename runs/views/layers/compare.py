@@ -75,17 +75,23 @@ def _query(runs: list[Run], axis: str) -> str:
     return urlencode([("run", run.uid.hex) for run in runs] + [("axis", axis)])
 
 
-def _offered(request: HttpRequest, text: str) -> dict[str, Any]:
+def _offered(request: HttpRequest, text: str, chosen: list[Run]) -> dict[str, Any]:
+    """Runs to choose from: those chosen stay first, whatever the query narrows the others to."""
     principal = principal_of(request)
     native = visible(principal, Run.objects.filter(origin=Run.NATIVE)).select_related(
         "head", "plan_version__plan__study"
     )
     for word in text.split():
         native = native.filter(name__icontains=word)
-    logged = list(narrowed(logged_runs(principal), text)[:OFFERED])
+    here = [run for run in chosen if run.origin == Run.NATIVE]
+    heads = [run.tracked for run in chosen if run.origin != Run.NATIVE]
+    native = native.order_by("-plan_version_id", "arm__position", "seed", "pk")[:OFFERED]
     return {
-        "offered": list(native.order_by("-plan_version_id", "arm__position", "seed", "pk")[:OFFERED]),
-        "offered_logged": logged,
+        "offered": [*here, *(run for run in native if run not in here)],
+        "offered_logged": [
+            *heads,
+            *(head for head in narrowed(logged_runs(principal), text)[:OFFERED] if head not in heads),
+        ],
         "most": shown.MOST,
         "offered_most": OFFERED,
         "text": text,
@@ -100,7 +106,7 @@ def layers_compare(request: HttpRequest) -> HttpResponse:
         "chosen": chosen,
         "axis": axis,
         "axes": AXES,
-        **_offered(request, request.GET.get("q", "")),
+        **_offered(request, request.GET.get("q", ""), chosen),
     }
     if len(chosen) > 1:
         arms, quantities = arms_of(chosen), quantities_of(chosen)
