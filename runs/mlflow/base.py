@@ -181,12 +181,12 @@ def run_of(request: HttpRequest, given: dict[str, Any], *, write: bool = False, 
     if head is None:
         raise _no_run(external)
     principal = kept(request)
+    if write:
+        note(study=head.study, subject=f"run {external}")
     try:
         require(principal, LOG_WRITE if write else READ, head.study)
     except Http404 as error:
         raise _no_run(external) from error
-    if write:
-        note(study=head.study, subject=f"run {external}")
     return head
 
 

@@ -6,6 +6,7 @@ Half of the requests carry identifiers of rows that exist, so that answers with 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 import schemathesis
@@ -23,8 +24,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from runs.actions.tracking import create_logged_run
 from runs.api.schema import document
-from runs.models import Receipt
+from runs.metrics.store import LoggedPoint, log_points
+from runs.models import Receipt, TrackedRun
 from tests.api.calls import Api
 from tests.pages.state import World
 from workbench.wsgi import application as server
@@ -58,6 +61,16 @@ OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations() if isinstance(
 LABELS = [operation.label for operation in OPERATIONS]
 
 
+def logged(world: World) -> UUID:
+    """A run that was logged from elsewhere, with one point; made once."""
+    head = TrackedRun.objects.filter(study=world.study).first()
+    if head is None:
+        actor, at = world.study.created_by, world.study.created_at
+        head = create_logged_run(world.study, "elsewhere", by=actor, at=at, key="fuzz")
+        log_points(head.run, [LoggedPoint("loss", 0.5, 1, 1)], source="api", actor=actor, at=at)
+    return head.run.uid
+
+
 def known(world: World) -> dict[str, dict[str, Any]]:
     """Path parameters of rows that exist, by the address's first part."""
     run = world.runs["e3-s17"]
@@ -69,6 +82,7 @@ def known(world: World) -> dict[str, dict[str, Any]]:
         "plans": {"uid": str(world.plan.uid)},
         "executions": {"uid": str(world.execution.uid), "verb": "pause"},
         "runs": {"uid": str(run.uid), "key": "reward", "verb": "resume"},
+        "logged-runs": {"uid": str(logged(world))},
         "jobs": {"uid": str(world.execution.jobs.first().uid)},
         "groups": {"uid": str(group.uid)},
         "trajectories": {"uid": str(trajectory.uid)},
