@@ -19,7 +19,7 @@ from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
 from runs.presenters.progress import Progress, held_by_execution, run_progress
-from runs.readings.fired import FiredWarning, fired_warnings
+from runs.readings.fired import FiredWarning, fired_on
 
 LIMIT = 12
 
@@ -140,8 +140,9 @@ class Warned:
 
 
 def warned(moving: list[Moving]) -> list[Warned]:
-    """Running runs with warnings; kept in the cache until more points come."""
-    found = [Warned(item.run, fired_warnings(item.run)) for item in moving]
+    """Running runs with warnings; one of them is looked at anew in one request, the others next time."""
+    known = fired_on([item.run for item in moving], fresh=1)
+    found = [Warned(item.run, known.get(item.run.pk, [])) for item in moving]
     return [item for item in found if item.warnings]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,25 +44,42 @@ class FiredWarning:
         return stated(self.reading, self.facts)
 
 
-def _state(run: Run) -> str:
-    points = MetricPoint.objects.filter(series__run=run).aggregate(last=Max("pk"))["last"] or 0
-    said = ReadingVerdict.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0
-    return f"{points}.{said}"
+def _states(runs: Sequence[Run]) -> dict[int, str]:
+    """What was stored last of each run: two queries however many runs there are."""
+    points = MetricPoint.objects.filter(series__run__in=runs).values_list("series__run").annotate(last=Max("pk"))
+    said = ReadingVerdict.objects.filter(run__in=runs).values_list("run").annotate(last=Max("pk"))
+    newest, verdicts = dict(points.order_by()), dict(said.order_by())
+    return {run.pk: f"{newest.get(run.pk, 0)}.{verdicts.get(run.pk, 0)}" for run in runs}
+
+
+def _look(run: Run) -> list[tuple[str, tuple[int, int], dict[str, Any]]]:
+    series = [item for item in series_of(run, definitions=READ) if item.phase != "preflight"]
+    signals = signals_from(run, series, load(run, series))
+    return [
+        (item.reading.id, item.outcome.steps or (0, 0), dict(item.outcome.facts))
+        for item in readings_of(run, signals=signals, readings=WARNINGS)
+        if item.outcome.state == FIRED and not item.is_dismissed
+    ]
+
+
+def fired_on(runs: Sequence[Run], *, fresh: int | None = None) -> dict[int, list[FiredWarning]]:
+    """Warnings by run, in the table's order; none of a logged run.
+
+    ``fresh`` bounds how many runs are looked at anew where the cache is behind; the next call goes on with
+    the others. None: all of them.
+    """
+    native = [run for run in runs if run.origin == Run.NATIVE]
+    keys = {pk: f"fired:{run.uid}:{state}" for run, (pk, state) in zip(native, _states(native).items(), strict=True)}
+    known: dict[str, list[tuple[str, tuple[int, int], dict[str, Any]]]] = cache.get_many(keys.values())
+    for run in [run for run in native if keys[run.pk] not in known][:fresh]:
+        known[keys[run.pk]] = _look(run)
+        cache.set(keys[run.pk], known[keys[run.pk]], KEPT_SECONDS)
+    return {
+        pk: [FiredWarning(BY_ID[name], steps, facts) for name, steps, facts in known.get(key, []) if name in BY_ID]
+        for pk, key in keys.items()
+    }
 
 
 def fired_warnings(run: Run) -> list[FiredWarning]:
-    """Warnings of a native run in the table's order; none of a logged run."""
-    if run.origin != Run.NATIVE:
-        return []
-    key = f"fired:{run.uid}:{_state(run)}"
-    kept: list[tuple[str, tuple[int, int], dict[str, Any]]] | None = cache.get(key)
-    if kept is None:
-        series = [item for item in series_of(run, definitions=READ) if item.phase != "preflight"]
-        signals = signals_from(run, series, load(run, series))
-        kept = [
-            (item.reading.id, item.outcome.steps or (0, 0), dict(item.outcome.facts))
-            for item in readings_of(run, signals=signals, readings=WARNINGS)
-            if item.outcome.state == FIRED and not item.is_dismissed
-        ]
-        cache.set(key, kept, KEPT_SECONDS)
-    return [FiredWarning(BY_ID[name], steps, facts) for name, steps, facts in kept if name in BY_ID]
+    """Warnings of one run."""
+    return fired_on([run]).get(run.pk, [])
