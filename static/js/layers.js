@@ -6,7 +6,8 @@
   const say = root.dataset;
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"], MARKERS = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
-  const MOST = 60; // lines in one request
+  const MOST = Number(say.pack); // lines in one request
+  const DRAWN = 800; // points a line in a card: first, last, lowest and highest of every other pixel
   const ROWS = 200; // rows in a table of exact values
   const config = { displayModeBar: false, responsive: true, locale: document.documentElement.lang.startsWith("zh") ? "zh-CN" : "en-US" };
 
@@ -91,7 +92,20 @@
     if (plot.dataset.bound) { window.Plotly.purge(plot); delete plot.dataset.bound; }
     plot.textContent = words; plot.classList.add("muted");
   };
-  const draw = (figure) => {
+  // One figure at a time, so that the first is seen while others are drawn; the library may still be on its way.
+  const library = window.Plotly || document.readyState === "complete" ? Promise.resolve() : new Promise((done) => document.addEventListener("DOMContentLoaded", done));
+  const queue = new Set();
+  let pumping = false;
+  const pump = () => {
+    const figure = queue.values().next().value;
+    pumping = figure !== undefined;
+    if (!pumping) return;
+    queue.delete(figure);
+    drawNow(figure);
+    setTimeout(pump);
+  };
+  const draw = (figure) => { queue.add(figure); if (!pumping) { pumping = true; library.then(pump); } };
+  const drawNow = (figure) => {
     const lines = memory.get(figure), plot = figure.querySelector(".plot");
     if (!lines || !plot) return;
     const stored = caption(figure, lines), all = parts(figure);
@@ -129,7 +143,7 @@
 
   // Asking: lines of several figures in one request.
   const ask = async (wanted, extra) => {
-    const address = `${say.layers}?series=${wanted.join(",")}&${new URLSearchParams({ axis, ...extra })}`;
+    const address = `${say.layers}?series=${wanted.join(",")}&${new URLSearchParams({ axis, limit: DRAWN, ...extra })}`;
     try {
       const answer = await fetch(address, { headers: { Accept: "application/json" } });
       return answer.ok ? await answer.json() : null;
@@ -161,17 +175,22 @@
   let waiting = new Set(), timer = 0;
   const flush = () => { timer = 0; const group = [...waiting].filter((figure) => !memory.has(figure)); waiting = new Set(); load(group); };
   const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
-    if (!entry.isIntersecting || memory.has(entry.target)) return;
+    if (!entry.isIntersecting || memory.has(entry.target) || early.has(entry.target)) return;
     waiting.add(entry.target);
     timer = timer || setTimeout(flush, 30);
   }), { rootMargin: "200px" });
   const plotted = figures.filter((figure) => figure.querySelector(".plot"));
+  const near = plotted.filter((figure) => figure.offsetParent && figure.getBoundingClientRect().top < window.innerHeight);
+  const early = new Set(near.slice(0, 12)); // asked for before the drawing library has been read
+  load([...early]).then(() => early.clear());
   plotted.forEach((figure) => seen.observe(figure));
   if (plotted.length <= 80) setTimeout(() => load(plotted.filter((figure) => !memory.has(figure) && !figure.closest("details:not([open])"))), 2500);
 
   // Distributions over versions.
   const heats = [...root.querySelectorAll("[data-heat]")];
-  const drawHeat = (figure) => {
+  const drawHeat = async (figure) => {
+    figure.dataset.drawn = "1";
+    await library;
     const data = JSON.parse(figure.dataset.heat), size = data.edges[1] - data.edges[0];
     const middle = data.edges.slice(1).map((edge, i) => (data.whole && size === 1 ? data.edges[i] : (edge + data.edges[i]) / 2));
     const cell = (i) => (data.whole && size === 1 ? `${data.edges[i]}` : data.whole ? `${data.edges[i]} – ${data.edges[i + 1] - 1}` : `${short(data.edges[i])} – ${short(data.edges[i + 1])}`);
@@ -179,7 +198,6 @@
     const trace = { type: "heatmap", x: data.x, y: middle, z, text, xgap: 1, ygap: 1, hoverongaps: false, zmin: 0, colorscale: [[0, blend(0.12)], [1, css("--c1")]], showscale: false, hovertemplate: `${say.version} %{x}<br>${figure.dataset.title} %{text}<br>%{z} ${say.count}<extra></extra>` };
     const edge = data.width / 2, x = [data.x[0] - edge, data.x[data.x.length - 1] + edge];
     window.Plotly.react(figure.querySelector(".plot"), [trace], { ...base(), xaxis: { ...axisX(), ...wholeTicks(x[0], x[1] - 1), range: x }, yaxis: { ...axisY(), ticks: "", zeroline: false, gridcolor: "rgba(0,0,0,0)", ...(data.whole && data.edges.length < 7 ? { dtick: 1 } : {}) } }, config);
-    figure.dataset.drawn = "1";
   };
   const heatSeen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && !entry.target.dataset.drawn) drawHeat(entry.target); }), { rootMargin: "200px" });
   heats.forEach((figure) => heatSeen.observe(figure));

@@ -9,7 +9,7 @@ from django.test import Client
 
 from runs.actions.actors import service_actor
 from runs.metrics.read import series_of
-from runs.metrics.store import LoggedPoint, log_points
+from runs.metrics.store import LoggedPoint, log_points, seal
 from runs.models import Run, Study, TrackedRun
 
 from .conftest import AT
@@ -48,12 +48,35 @@ def test_window_and_axis(client: Client, public: Run) -> None:
     assert tokens["x"] is None and tokens["n_stored"] == 50 and tokens["n_shown"] == 0
 
 
-def test_cursor_says_when_nothing_is_new(client: Client, public: Run) -> None:
-    first = ask(client, public)
-    assert ask(client, public, cursor=first["cursor"]) == {"changed": False, "cursor": first["cursor"]}
-    log_points(public, [LoggedPoint("loss", 0.1, 50, 0)], source="api", actor=service_actor("tests"), at=AT)
-    again = ask(client, public, cursor=first["cursor"])
-    assert again["changed"] and again["series"][1]["n_stored"] == 51 and again["sha256"] != first["sha256"]
+def put(run: Run, *steps: int) -> None:
+    points = [LoggedPoint("loss", 0.1, step, 0) for step in steps]
+    log_points(run, points, source="api", actor=service_actor("tests"), at=AT)
+
+
+def test_cursor_brings_only_what_is_new(client: Client, public: Run) -> None:
+    """Fifty points, then two more, one of them late: the answer holds these two of this one line."""
+    cursor = ask(client, public)["cursor"]
+    assert ask(client, public, cursor=cursor) == {"changed": False, "cursor": cursor, "live": True}
+    put(public, 51, 7)
+    again = ask(client, public, cursor=cursor)
+    (line,) = again["series"]
+    assert (again["changed"], again["append"], line["x"], line["n_stored"]) == (True, True, [7, 51], 2)
+    assert again["cursor"] != cursor and ask(client, public, cursor=again["cursor"])["changed"] is False
+
+
+def test_a_cursor_older_than_the_sealing_brings_everything(client: Client, public: Run) -> None:
+    """What was sealed since has left the landing rows, so that new and old can no longer be told apart."""
+    cursor = ask(client, public)["cursor"]
+    put(public, 50)
+    seal(public, at=AT)
+    again = ask(client, public, cursor=cursor)
+    assert again["append"] is False and [line["n_stored"] for line in again["series"]] == [3, 51]
+
+
+@pytest.mark.parametrize("cursor", ["n1", "b", "bx", "b" + "9" * 30, "b-1", "\u0661"])
+def test_what_is_no_cursor_brings_everything(client: Client, public: Run, cursor: str) -> None:
+    again = ask(client, public, cursor=cursor)
+    assert again["append"] is False and [line["n_stored"] for line in again["series"]] == [3, 50]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,20 +12,27 @@ from runs.actions.record_metrics import write_points
 from runs.models import Group, MetricSeries, ReadingVerdict, Run, Trajectory, UpdateBatch
 from runs.presenters.layers.heat import heat_of
 from runs.readings.fire import readings_of
+from runs.readings.fired import fired_warnings
 from tests.pages.state import World
 from workbench.contracts.records import MetricRecord
 
 
 def put(
-    run: Run, name: str, values: list[float | None], phase: str = "train", subject: str | None = None, **labels: str
+    run: Run,
+    name: str,
+    values: list[float | None],
+    phase: str = "train",
+    subject: str | None = None,
+    start: int = 0,
+    **labels: str,
 ) -> None:
     """One point a step of definition ``name``."""
     at: datetime = run.created_at
     records = [
         MetricRecord(f"{name}/1", phase, "train", labels, value, 16, step, step, 16 * step, 400 * step, subject)
-        for step, value in enumerate(values)
+        for step, value in enumerate(values, start)
     ]
-    write_points(run, records, segment="", at=at, wall_seconds=1.0, source=name + str(labels))
+    write_points(run, records, segment="", at=at, wall_seconds=1.0, source=f"{name}{phase}{subject}{start}{labels}")
 
 
 @pytest.fixture
@@ -115,3 +123,79 @@ def test_unknown_things_are_404(client: Client, run: Run) -> None:
     for path in (f"/runs/{nobody}/layers/", f"/behind/{nobody}/", f"/updates/{nobody}/"):
         assert client.get(path).status_code == 404
     assert client.get(f"/behind/{Group.objects.filter(run=run).earliest('pk').uid}/").status_code == 302
+
+
+def test_new_points_of_a_native_run_come_alone(client: Client, run: Run) -> None:
+    page = client.get(f"/runs/{run.uid}/layers/").content.decode()
+    series = MetricSeries.objects.filter(run=run, definition__in=["l1.grad_norm/1", "l3.success_rate/1"])
+    query = {"series": ",".join(str(item.uid) for item in series)}
+    first = client.get(f"/runs/{run.uid}/layers/data.json", query).json()
+    assert first["append"] is False and all(uid in page for uid in query["series"].split(","))
+    put(run, "l1.grad_norm", [1.5], start=20)
+    again = client.get(f"/runs/{run.uid}/layers/data.json", {**query, "cursor": first["cursor"]}).json()
+    (line,) = again["series"]
+    assert (again["append"], line["x"], line["y"], line["n_stored"]) == (True, [20], [1.5], 1)
+
+
+def test_phases_stand_apart_and_an_unknown_one_is_named(client: Client, run: Run) -> None:
+    put(run, "l2.response_length", [44.0], phase="standard")
+    training = client.get(f"/runs/{run.uid}/layers/")
+    lengths = [
+        c for s in training.context["sections"] for c in (*s.charts, *s.more) if c.card.name == "l2.response_length"
+    ]
+    assert [(c.card.phase, c.single, c.keys[0].value, c.change) for c in lengths] == [("train", False, "98", "+38")]
+    other = client.get(f"/runs/{run.uid}/layers/", {"phase": "standard"})
+    (chart,) = [c for s in other.context["sections"] for c in (*s.charts, *s.more)]
+    assert (chart.card.phase, chart.single, chart.keys[0].value) == ("standard", True, "44")
+    assert client.get(f"/runs/{run.uid}/layers/", {"phase": "moon"}).status_code == 404
+
+
+def test_bounds_belong_to_their_line(client: Client, run: Run) -> None:
+    for bound, value in ((None, 0.6), ("low", 0.5), ("high", 0.8)):
+        labels = {} if bound is None else {"bound": bound}
+        put(run, "l5.reward", [value, value + 0.1], phase="standard", **labels)
+    sections = client.get(f"/runs/{run.uid}/layers/").context["sections"]
+    (chart,) = [c for s in sections for c in s.charts if c.card.layer == "L5"]
+    (key,) = chart.keys
+    assert (key.value, key.low, key.high, len(chart.card.lines), len(chart.card.series)) == ("0.7", "0.6", "0.9", 1, 3)
+
+
+def test_a_group_beside_a_shard_is_not_its_newest_value(client: Client, run: Run) -> None:
+    put(run, "l4.action_edit_distance", [0.5, 0.4])
+    put(run, "l4.action_edit_distance", [0.1, 0.9], subject=str(Group.objects.filter(run=run).earliest("pk").uid))
+    sections = client.get(f"/runs/{run.uid}/layers/").context["sections"]
+    (chart,) = [c for s in sections for c in s.charts if c.card.layer == "L4"]
+    assert (chart.keys[0].value, chart.change, chart.stored) == ("0.4", "−0.1", 4)
+
+
+def test_warnings_cap_the_verdict_and_need_a_look(client: Client, run: Run) -> None:
+    """A spike of the norm takes the word stable away; padding is named; both lead to their evidence."""
+    verdict = client.get(f"/runs/{run.uid}/").content.decode()
+    assert "Stable so far" not in verdict and "Running, but not stable" in verdict
+    assert f'href="/runs/{run.uid}/layers/#reading-padding"' in verdict and "Padding or overthinking" in verdict
+    now = client.get("/").content.decode()
+    assert f'href="/runs/{run.uid}/layers/#reading-padding"' in now and "Gradient-norm spike" in now
+
+
+def test_a_dismissed_warning_caps_nothing(signed_in: Client, run: Run) -> None:
+    for found in readings_of(run):
+        if found.outcome.state == "fired" and found.reading.kind == "warning":
+            form = {
+                "rule": found.reading.id,
+                "fired_sha256": found.fired_sha256,
+                "verdict": "dismissed",
+                "reason": "Known.",
+            }
+            signed_in.post(f"/runs/{run.uid}/layers/judge/", form)
+    assert ReadingVerdict.objects.count() == 2
+    assert "Stable so far" in signed_in.get(f"/runs/{run.uid}/").content.decode()
+    assert "Gradient-norm spike" not in signed_in.get("/").content.decode()
+
+
+def test_warnings_are_kept_until_more_is_stored(run: Run, django_assert_max_num_queries: Any) -> None:
+    assert [item.reading.id for item in fired_warnings(run)] == ["padding", "gradient_spike"]
+    with django_assert_max_num_queries(2):
+        assert len(fired_warnings(run)) == 2
+    put(run, "l3.success_rate", [0.5 + 0.01 * step for step in range(20)], start=20)
+    put(run, "l2.response_length", [100.0 + step for step in range(20)], start=20)
+    assert [item.reading.id for item in fired_warnings(run)] == ["gradient_spike"]

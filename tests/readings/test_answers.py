@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from django.utils import translation
 
-from runs.presenters.layers.answers import PIECES, QUESTIONS, answers_of
+from runs.presenters.layers.answers import PIECES, QUESTIONS, answers_of, number, percent
 from runs.presenters.layers.titles import TITLES
 from runs.readings.signals import Signals
 from workbench.contracts.metrics import METRIC_DEFINITIONS
@@ -41,6 +43,32 @@ def test_probe_sentence_reads_the_interventions() -> None:
     assert found.sentence == (
         "Action unchanged 40 % with the think segment deleted; 5.0 % with random tokens in its place."
     )
+
+
+def test_generalisation_sentence_has_the_interval_of_the_newest_checkpoint() -> None:
+    """Gap 0.3 at version 1; its bounds there are 0.1 and 0.5, those of version 0 do not count."""
+    both = {"outside": "out_of_distribution"}
+    given = [
+        line("l5.reward", [0.7, 0.9], phase="standard"),
+        line("l5.reward_gap", [0.2, 0.3], phase="standard", **both),
+        line("l5.reward_gap", [0.0, 0.1], phase="standard", bound="low", **both),
+        line("l5.reward_gap", [0.4, 0.5], phase="standard", bound="high", **both),
+        line("l5.reward_forgotten", [-0.02], phase="standard"),
+    ]
+    given = [dataclasses.replace(item, split="anchor" if "forgotten" in item.definition else "test") for item in given]
+    found = answers_of(signals(*given))["L5"]
+    assert found.sentence == (
+        "Reward 0.9 on held-out tasks of the training distribution at version 1; a gap of 0.3 [0.1, 0.5]; "
+        "−0.02 [—, —] forgotten on anchor tasks."
+    )
+    assert found.missing == ("Held-out reward (out of distribution)",)
+
+
+def test_numbers_of_sentences() -> None:
+    """A true minus, thousands in full, powers of ten written out, no decimals for a share of nothing."""
+    shown = [number(value) for value in (0.06581, -1.5, 1578.2, 4.4e-6, 0.0, 2.5e7)]
+    assert shown == ["0.0658", "−1.5", "1578", "4.4×10⁻⁶", "0", "2.5×10⁷"]
+    assert [percent(value) for value in (0.0, 0.047, 0.5, -0.02)] == ["0 %", "4.7 %", "50 %", "−2.0 %"]
 
 
 def test_sentence_has_a_chinese_form() -> None:

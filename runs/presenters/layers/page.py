@@ -177,7 +177,7 @@ def _section(
 
 
 def build_sections(run: Run, phase: str = TRAIN) -> list[Section]:
-    """The page's sections: the six layers always, others where something was logged under them.
+    """The page's sections: of a native run the six layers always, others where something was logged under them.
 
     Native L1 to L4 show one ``phase``; L5 is of evaluations and L6 of probes whatever the phase.
     """
@@ -192,7 +192,7 @@ def build_sections(run: Run, phase: str = TRAIN) -> list[Section]:
     found = []
     for key in (*LAYERS, SYSTEM, UNMAPPED):
         mine = cards.get(key, [])
-        if key not in LAYERS and not mine:
+        if not mine and not heats.get(key) and not (native and key in LAYERS):
             continue
         chosen = [card for card in mine if not (native and key in BY_PHASE) or card.phase == phase]
         charts = [chart_view(card, points, latest) for card in chosen]

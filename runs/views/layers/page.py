@@ -21,7 +21,7 @@ from runs.metrics.read import series_of
 from runs.models import Group, Run, Trajectory, UpdateBatch
 from runs.presenters.frame import Crumb
 from runs.presenters.layers.access import is_live, metric_run, metric_study
-from runs.presenters.layers.cards import TRAIN
+from runs.presenters.layers.cards import LAYERS, TRAIN
 from runs.presenters.layers.page import build_sections, headline, phases_of
 from runs.presenters.layers.titles import word_of
 from runs.presenters.layers.update import contributions_of
@@ -59,6 +59,7 @@ def layers(request: HttpRequest, uid: UUID) -> HttpResponse:
         "name": run.name if native else run.tracked.name,
         "native": native,
         "sections": sections,
+        "unlogged": [key for key in LAYERS if key not in {section.key for section in sections}],
         "headline": headline(sections),
         "live": is_live(run),
         "axes": AXES,
@@ -126,4 +127,6 @@ def update(request: HttpRequest, uid: UUID) -> HttpResponse:
         request, "layers/update.html", section="runs", title=title, study=found.run.plan_version.plan.study,
         crumbs=[*run_crumbs(found.run), Crumb(_("Update %(batch)d") % {"batch": found.batch})],
         update=found, step_rows=list(found.steps.order_by("step")), steps=steps, contributions=contributions,
+        first=contributions[0] if contributions else None,
+        rows=[(item, list(zip(steps, item.norms, strict=True))) for item in contributions],
     )  # fmt: skip
