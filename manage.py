@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+
+DISK = (errno.ENOSPC, errno.EROFS, errno.EDQUOT)  # no room, or read-only
 
 
 def main() -> None:
@@ -17,7 +20,14 @@ def main() -> None:
             f"{error.name} is not installed for {sys.executable}. Run `make run` (it sets up .venv), "
             "or use .venv/bin/python manage.py."
         ) from error
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        raise SystemExit(
+            f"{error.filename or 'disk'}: {error.strerror}. WORKBENCH_HOME names another folder."
+        ) from error
 
 
 if __name__ == "__main__":

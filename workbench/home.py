@@ -58,18 +58,24 @@ def _database_lock() -> Iterator[None]:
 
 
 def initialise(home: Home) -> Initialised:
-    """Bring the database up to date and make the first user. Idempotent; safe to call from two processes."""
-    from django.core.management import call_command
-    from django.db import connection
+    """Bring the database up to date and make the first user. Idempotent; safe to call from two processes.
+
+    Raises ``CommandError`` where the database cannot be written: a full disk, or one that is mounted read-only.
+    """
+    from django.core.management import CommandError, call_command
+    from django.db import OperationalError, connection
     from django.db.migrations.executor import MigrationExecutor
 
     home.prepare()
-    with file_lock(home.initialise_lock), _database_lock():
-        executor = MigrationExecutor(connection)
-        pending = bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-        if pending:
-            call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
-        return Initialised(pending, _ensure_admin())
+    try:
+        with file_lock(home.initialise_lock), _database_lock():
+            executor = MigrationExecutor(connection)
+            pending = bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+            if pending:
+                call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
+            return Initialised(pending, _ensure_admin())
+    except OperationalError as error:
+        raise CommandError(f"database of {home.root}: {error}. Nothing was started.") from error
 
 
 def _ensure_admin() -> str | None:

@@ -113,7 +113,8 @@ class LogFile:
         self._size = self.path.stat().st_size
 
     def close(self) -> None:
-        """Close the file; a later line opens it again."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Close the file; a later line opens it again. What no longer fits on the disk is lost."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()

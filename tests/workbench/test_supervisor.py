@@ -200,6 +200,15 @@ def test_log_file_never_grows_beyond_twice_its_limit(tmp_path: Path) -> None:
     assert (tmp_path / "one.log").read_text().rstrip().endswith("line 199")
 
 
+def test_a_full_disk_stops_the_log_and_nothing_else() -> None:
+    """Neither a line nor the end raises; what did not fit is lost."""
+    log = LogFile(Path("/dev/full"))
+    log.write("a")
+    log.write("b")
+    log.close()
+    log.close()
+
+
 def test_reader_that_went_away_is_no_error() -> None:
     stream = io.StringIO()
     stream.close()
