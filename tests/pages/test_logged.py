@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from runs.actions.tracking import set_tags
 from runs.models import ImportedRollout, Study, TrackedRun
 from runs.presenters.logged.rollout import view_of
 from runs.presenters.logged.run import artifacts_of, tags_of
@@ -75,6 +76,15 @@ def test_page_of_a_run_says_everything_that_it_was_told(client: Client, head: Tr
     ):  # fmt: skip
         assert part in text, part
     assert tags_of(head.run) == [("mlflow.user", "mara")] and len(artifacts_of(head.run)) == 1
+
+
+def test_more_tags_than_a_page_holds_are_counted(client: Client, head: TrackedRun) -> None:
+    """310 tags and the one of the client: 300 are listed."""
+    tags = {f"tag{number:03d}": str(number) for number in range(310)}
+    set_tags(head, tags, at=head.updated_at)
+    answer = client.get(f"/logged/{head.run.uid}/")
+    assert (len(answer.context["tags"]), answer.context["tags_more"]) == (300, 11)
+    assert "11 more are not listed" in answer.content.decode() and answer.context["artifacts_more"] == 0
 
 
 def test_file_is_given_with_its_hash_and_never_opened_here(client: Client, head: TrackedRun) -> None:

@@ -22,6 +22,7 @@ from runs.views.base import PAGE_SIZE, paginate, render_page
 from workbench.blobs import BlobMissing
 
 GRADES = ("A", "B", "C")
+LISTED = 300  # tags and files on the page; the rest is counted, and the API has all
 
 
 def get_logged(request: HttpRequest, uid: UUID) -> TrackedRun:
@@ -69,6 +70,7 @@ def logged_run(request: HttpRequest, uid: UUID) -> HttpResponse:
     facts, imports = shown.facts_of(head), shown.imports_of(head.run)
     parameters = Paginator(RunParameter.objects.filter(run=head.run).order_by("key"), PAGE_SIZE)
     grade, rollouts = _rollouts(request, head.run)
+    tags, artifacts = shown.tags_of(head.run), shown.artifacts_of(head.run)
     context: dict[str, Any] = {
         "head": head,
         "run": head.run,
@@ -76,8 +78,10 @@ def logged_run(request: HttpRequest, uid: UUID) -> HttpResponse:
         "headline": shown.headline(head, facts, imports),
         "imports": imports,
         "parameters": parameters.get_page(request.GET.get("parameters")),
-        "tags": shown.tags_of(head.run),
-        "artifacts": shown.artifacts_of(head.run),
+        "tags": tags[:LISTED],
+        "tags_more": max(0, len(tags) - LISTED),
+        "artifacts": artifacts[:LISTED],
+        "artifacts_more": max(0, len(artifacts) - LISTED),
         "segments": shown.segments_of(head.run),
         "history": shown.history_of(head.run),
         "listing": rollouts,
