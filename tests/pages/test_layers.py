@@ -199,3 +199,12 @@ def test_warnings_are_kept_until_more_is_stored(run: Run, django_assert_max_num_
     put(run, "l3.success_rate", [0.5 + 0.01 * step for step in range(20)], start=20)
     put(run, "l2.response_length", [100.0 + step for step in range(20)], start=20)
     assert [item.reading.id for item in fired_warnings(run)] == ["gradient_spike"]
+
+
+def test_a_held_out_point_leads_to_its_checkpoint(client: Client, run: Run) -> None:
+    for checkpoint in (run.parent_checkpoint, run.checkpoints.latest("pk")):
+        answer = client.get(f"/behind/{checkpoint.uid}/")
+        assert (
+            answer["Location"] == f"/checkpoints/{checkpoint.uid}/"
+            and client.get(answer["Location"]).status_code == 200
+        )

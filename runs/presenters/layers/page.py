@@ -146,7 +146,7 @@ def phases_of(series: Iterable[SeriesInfo]) -> list[str]:
 def _latest(run: Run) -> dict[int, float]:
     """Newest finite values of logged series, which stand beside the points so that none need be read."""
     rows = MetricLatest.objects.filter(run=run, value__isnull=False)
-    return dict(rows.values_list("series_id", "value"))
+    return {series: value for series, value in rows.values_list("series_id", "value") if value is not None}
 
 
 def _section(

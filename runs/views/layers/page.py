@@ -8,13 +8,14 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from runs.access import REVIEW_WRITE, RUN_CONTROL, can, get_visible, principal_of
+from runs.access import REVIEW_WRITE, RUN_CONTROL, can, get_visible, principal_of, visible
 from runs.actions.readings import judge_reading
 from runs.errors import DomainError
 from runs.metrics.read import series_of
@@ -26,6 +27,7 @@ from runs.presenters.layers.page import build_sections, headline, phases_of
 from runs.presenters.layers.titles import word_of
 from runs.presenters.layers.update import contributions_of
 from runs.views.base import render_page, run_crumbs
+from runs.visibility import visible_checkpoints
 
 AXES = (
     ("step", _("step")),
@@ -103,15 +105,18 @@ def judge(request: HttpRequest, uid: UUID) -> HttpResponse:
 
 @require_safe
 def behind(request: HttpRequest, uid: UUID) -> HttpResponse:
-    """Where a point leads: the group, the trajectory or the update that its subject names."""
+    """Where a point leads: the group, trajectory, update or checkpoint that its subject names."""
     principal = principal_of(request)
-    for model, name in ((Trajectory, "runs:trajectory"), (Group, "runs:group"), (UpdateBatch, "runs:update")):
-        try:
-            row = get_visible(principal, model.objects.all(), uid=uid)  # type: ignore[attr-defined]
-        except Http404:
-            continue
-        return HttpResponseRedirect(reverse(name, args=[row.uid]))
-    raise Http404("no group, trajectory or update that you can see matches")
+    behind_it: tuple[tuple[QuerySet[Any], str], ...] = (
+        (visible(principal, Trajectory.objects.all()), "runs:trajectory"),
+        (visible(principal, Group.objects.all()), "runs:group"),
+        (visible(principal, UpdateBatch.objects.all()), "runs:update"),
+        (visible_checkpoints(principal), "runs:checkpoint"),
+    )
+    for rows, name in behind_it:
+        if rows.filter(uid=uid).exists():
+            return HttpResponseRedirect(reverse(name, args=[uid]))
+    raise Http404("no group, trajectory, update or checkpoint that you can see matches")
 
 
 @require_safe
