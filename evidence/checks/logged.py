@@ -155,8 +155,8 @@ def _counts(log: StepLog, head: TrackedRun, sealed: int, landed: int) -> None:
             log.problem(BATCH, f"run {head.external_id}", name, expected=told[name], got=got)
     if told["kept"] != sealed:
         log.problem(CHUNKS, f"run {head.external_id}", "points", expected=told["kept"], got=sealed)
-    if bodies and (got := chunks_sha256(head.run)) != bodies[-1]["all_chunks_sha256"]:
-        log.problem(CHUNKS, f"run {head.external_id}", "sha256", expected=bodies[-1]["all_chunks_sha256"], got=got)
+    if bodies and (found := chunks_sha256(head.run)) != bodies[-1]["all_chunks_sha256"]:
+        log.problem(CHUNKS, f"run {head.external_id}", "sha256", expected=bodies[-1]["all_chunks_sha256"], got=found)
 
 
 def _latest(log: StepLog, head: TrackedRun, known: dict[int, MetricSeries], newest: dict[int, NDArray[Any]]) -> None:

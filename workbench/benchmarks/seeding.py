@@ -132,12 +132,11 @@ def fill_ours(what: Contents) -> tuple[str, str, str]:
             ],
             batch_size=500,
         )
-        params = [("lr", lambda number: f"{number % 7}e-4"), ("seed", str)]
         RunParameter.objects.bulk_create(
             [
-                RunParameter(run=run, key=key, value=value(number), at=now)
+                RunParameter(run=run, key=key, value=value, at=now)
                 for number, run in enumerate(rows)
-                for key, value in params
+                for key, value in (("lr", f"{number % 7}e-4"), ("seed", str(number)))
             ],
             batch_size=500,
         )
