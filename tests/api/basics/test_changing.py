@@ -249,3 +249,18 @@ def test_a_session_needs_its_csrf_token(world: World, people: dict[str, User]) -
     answer = client.post("/api/v1/studies/fatal-mask-pair/plans", body, content_type="application/json")
     assert answer.status_code == 403 and not Plan.objects.filter(slug="mine").exists()
     assert Study.objects.exists()
+
+
+def test_an_expired_token_is_nobody_and_is_refused(world: World, people: dict[str, User]) -> None:
+    """Before its end it reads; at its end the same request is 401, on a public study too."""
+    now = timezone.now()
+    token, secret = issue_token(
+        people["researcher"], name="t", scopes=["read", "write"], expires_at=now + timedelta(hours=1), at=now
+    )
+    caller = Caller(None)
+    caller.headers["Authorization"] = f"Bearer {secret}"
+    assert caller.get("me")["user"] == "researcher"
+    ApiToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
+    for method, path, body in (("GET", "me", None), ("GET", "plans", None), ("POST", "studies/x/plans", {})):
+        status, _, response = caller.call(method, path, body)
+        assert status == 401 and "Bearer" in response["WWW-Authenticate"], path
