@@ -31,6 +31,7 @@ from django.utils.translation import gettext as _
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit, UpdateStep
 from runs.presenters.evaluation import CellView
+from runs.presenters.terms import term
 from runs.readings.fired import FiredWarning, fired_warnings
 from runs.templatetags.ui import percent, signed
 
@@ -259,12 +260,28 @@ def _held_out(own: Sequence[CellView], parent: Sequence[CellView]) -> SafeString
     title = _("success under STANDARD on test: final policy against its parent; counts, no test")
     own_shown, parent_shown = figure(f"{n}/{of}", title), figure(f"{m}/{base}", title)
     if n * base == m * of:
-        shape = _("held-out success is {0}, equal to its parent's {1}")
+        shape = _("success on the held-out test is {0}, equal to its parent's {1}")
     elif n * base > m * of:
-        shape = _("held-out success is {0}, above its parent's {1}")
+        shape = _("success on the held-out test is {0}, above its parent's {1}")
     else:
-        shape = _("held-out success is {0}, worse than its parent's {1}")
-    return format_html(shape, own_shown, parent_shown)
+        shape = _("success on the held-out test is {0}, worse than its parent's {1}")
+    said = format_html(shape, own_shown, parent_shown)
+    worse = _worse_elsewhere(own, parent)
+    return said if not worse else format_html(_("{0} (below it: {1})"), said, ", ".join(worse))
+
+
+def _worse_elsewhere(own: Sequence[CellView], parent: Sequence[CellView]) -> list[str]:
+    """The other evaluated places where success is below the parent's, as words with both counts."""
+    before = {(cell.condition, cell.split): cell for cell in parent}
+    found = []
+    for cell in own:
+        base = before.get((cell.condition, cell.split))
+        if base is None or (cell.condition, cell.split) == ("standard", "test"):
+            continue
+        mine, its = cell.rates["success"], base.rates["success"]
+        if mine.of and its.of and mine.n * its.of < its.n * mine.of:
+            found.append(f"{term(cell.condition)} {term(cell.split)} {mine.n}/{mine.of}, {its.n}/{its.of}")
+    return found
 
 
 def _all_signal(count: int) -> SafeString:

@@ -54,13 +54,20 @@ def test_entropy_says_nothing_below_twelve_steps_or_within_the_spread() -> None:
 @pytest.mark.parametrize(
     ("n", "words"),
     [
-        (12, "held-out success is 12/27, worse than its parent's 15/27"),
-        (15, "held-out success is 15/27, equal to its parent's 15/27"),
-        (16, "held-out success is 16/27, above its parent's 15/27"),
+        (12, "success on the held-out test is 12/27, worse than its parent's 15/27"),
+        (15, "success on the held-out test is 15/27, equal to its parent's 15/27"),
+        (16, "success on the held-out test is 16/27, above its parent's 15/27"),
     ],
 )
 def test_held_out_names_the_parent(n: int, words: str) -> None:
     assert _plain(_held_out([_cell(n, 27, 27)], [_cell(15, 27, 27)])).replace("&#x27;", "'") == words
+
+
+def test_a_gain_in_one_place_does_not_hide_a_loss_in_another() -> None:
+    """Above the parent on test, 1 of 16 against 3 of 16 under stress: both are said."""
+    own, parent = [_cell(13, 16, 16), _cell(1, 16, 16, "stress")], [_cell(11, 16, 16), _cell(3, 16, 16, "stress")]
+    assert _plain(_held_out(own, parent)).endswith("(below it: stress test 1/16, 3/16)")
+    assert "below" not in _plain(_held_out(own[:1], parent[:1]))
 
 
 def test_held_out_waits_for_full_cells_of_the_standard_condition() -> None:
