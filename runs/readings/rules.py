@@ -255,27 +255,32 @@ def early_collapse(signals: Signals, thresholds: Thresholds) -> Outcome:
 
 
 def gradient_spike(signals: Signals, thresholds: Thresholds) -> Outcome:
-    """A gradient norm far above the run's own median, in median absolute deviations."""
-    lines, missing = _lines(signals, ("l1.grad_norm", {}))
-    if missing:
-        return missing
-    line = lines[0]
-    if len(line) < int(thresholds["least_steps"]):
+    """A gradient norm far above the median of its own epoch's steps, in median absolute deviations.
+
+    Each epoch is a line of its own; the one that exceeds its limit the most is told.
+    """
+    lines = signals.every("l1.grad_norm")
+    if not lines:
+        return unmeasured("l1.grad_norm")
+    long = [line for line in lines if len(line) >= int(thresholds["least_steps"])]
+    if not long:
         return unmeasured("l1.grad_norm: too few steps")
-    middle = float(np.median(line.values))
-    spread = float(np.median(np.abs(line.values - middle)))
-    limit = max(middle + thresholds["deviations"] * 1.4826 * spread, thresholds["times_median"] * middle)
+
+    def limits(line: Line) -> tuple[float, float]:
+        middle = float(np.median(line.values))
+        spread = float(np.median(np.abs(line.values - middle)))
+        return middle, max(middle + thresholds["deviations"] * 1.4826 * spread, thresholds["times_median"] * middle)
+
+    line = max(
+        long, key=lambda line: (float(line.values.max()) / (limits(line)[1] or 1.0), sorted(line.labels.items()))
+    )
+    middle, limit = limits(line)
     places = np.flatnonzero(line.values > limit).tolist()
     if not places:
         return Outcome(QUIET, _span(line), (evidence(line),), {"median": middle, "limit": limit})
     worst = max(places, key=lambda place: float(line.values[place]))
-    facts = {
-        "median": middle,
-        "limit": limit,
-        "value": float(line.values[worst]),
-        "step": int(line.steps[worst]),
-        "n": len(places),
-    }
+    value, step = float(line.values[worst]), int(line.steps[worst])
+    facts = {"median": middle, "limit": limit, "value": value, "step": step, "n": len(places)}
     steps = (int(line.steps[places[0]]), int(line.steps[places[-1]]))
     return Outcome(FIRED, steps, (evidence(line, None, places[:_KEPT]),), facts)
 

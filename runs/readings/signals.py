@@ -81,8 +81,13 @@ class Signals:
         A label of None: the line must not have it. Bounds of intervals are lines of their own and never
         stand for the value: ask for ``bound="low"``.
         """
+        found = self.every(name, phase=phase, split=split, **labels)
+        return max(found, key=lambda line: (len(line), sorted(line.labels.items()))) if found else None
+
+    def every(self, name: str, *, phase: str = "train", split: str | None = None, **labels: str | None) -> list[Line]:
+        """All lines that ``line`` chooses from, those of every epoch, say."""
         labels = {"bound": None, **labels}
-        found = [
+        return [
             line
             for line in self.lines
             if line.definition.rpartition("/")[0] == name
@@ -91,4 +96,3 @@ class Signals:
             and all(line.labels.get(key) == value for key, value in labels.items())
             and len(line)
         ]
-        return max(found, key=lambda line: (len(line), sorted(line.labels.items()))) if found else None

@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from runs.presenters.layers.answers import answers_of
 from runs.readings.fire import Fact
 from runs.readings.fired import READ
 from runs.readings.rules import FIRED, QUIET, UNMEASURED
@@ -181,3 +182,13 @@ def test_bounds_of_intervals_never_stand_for_the_value() -> None:
 
 def test_cached_warnings_read_every_definition_that_a_rule_reads() -> None:
     assert {item.definition for fires, quiet in CASES.values() for item in (*fires, *quiet)} <= set(READ)
+
+
+def test_a_spike_of_any_epoch_is_told() -> None:
+    """Epoch 0 reaches 9 times its limit, epoch 1 stays below: the spike is that of epoch 0."""
+    reading = BY_ID["gradient_spike"]
+    given = signals(line("l1.grad_norm", [*SPIKE, 9.0], epoch="0"), line("l1.grad_norm", [*SPIKE, 1.5], epoch="1"))
+    found = reading.rule(given, reading.thresholds)
+    assert found.state == FIRED and found.facts["value"] == 9.0 and found.evidence[0].labels == {"epoch": "0"}
+    sentence = answers_of(given)["L1"].sentence
+    assert sentence == "Gradient norm 1.01 in the median, largest 9 at step 20."

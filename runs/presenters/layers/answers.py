@@ -7,7 +7,7 @@ What was not measured is named after it and never left to be guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ QUESTIONS: dict[str, Text] = {
 class Piece:
     """One clause: the line that it reads (``name``, ``labels``, ``phase``, ``split``), its words, and how its
     numbers are made. ``bounds``: the words name ``{low}`` and ``{high}``, the interval at the newest step.
+    ``every``: over the lines of all epochs together.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Piece:
     phase: str = "train"
     split: str | None = None
     bounds: bool = False
+    every: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _newest(form: Callable[[float], str]) -> Callable[[Line], dict[str, str]]:
 
 PIECES: dict[str, tuple[Piece, ...]] = {
     "L1": (
-        Piece("l1.grad_norm", _("gradient norm {median} in the median, largest {largest} at step {step}"), _spread),
+        Piece("l1.grad_norm", _("gradient norm {median} in the median, largest {largest} at step {step}"), _spread, every=True),
         Piece("l1.clip_high_share", _("{last} of trained tokens clipped on the high side"), _ends(percent)),
         Piece("l1.kl_k3_reference", _("KL to the reference {last} nats at step {step}"), _newest(number)),
         Piece("l1.skipped_share", _("{last} of the last batches skipped"), _ends(percent)),
@@ -150,8 +152,19 @@ def _bound(piece: Piece, signals: Signals, bound: str, step: int) -> str:
     return number(float(line.values[places[0]])) if line is not None and places else "—"
 
 
+def _joined(lines: Sequence[Line]) -> Line | None:
+    """Several lines as one, in order of steps; None for none."""
+    if not lines:
+        return None
+    steps = np.concatenate([line.steps for line in lines])
+    order = np.argsort(steps, kind="stable")
+    values, counts = (np.concatenate([getattr(line, name) for line in lines])[order] for name in ("values", "counts"))
+    return replace(lines[0], labels={}, steps=steps[order], values=values, counts=counts, subjects=())
+
+
 def _said(piece: Piece, signals: Signals) -> str | None:
-    line = signals.line(piece.name, phase=piece.phase, split=piece.split, **dict(piece.labels))
+    asked: dict[str, Any] = {"phase": piece.phase, "split": piece.split, **dict(piece.labels)}
+    line = _joined(signals.every(piece.name, **asked)) if piece.every else signals.line(piece.name, **asked)
     if line is None:
         return None
     numbers = piece.numbers(line)
