@@ -1,4 +1,4 @@
-"""Comparison over layers in a real browser: cards come when looked at, keep their table, and redraw in another theme."""
+"""Comparison over layers in a browser: cards come when looked at, keep their table, redraw in another theme."""
 
 from __future__ import annotations
 
