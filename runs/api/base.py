@@ -25,6 +25,7 @@ from runs.api.problems import ApiProblem, invalid, refused
 from runs.models import Actor, PlanVersion
 
 LIMIT, MAX_LIMIT = 50, 500
+LAST_KEY = 2**62 - 1  # beyond every primary key
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -265,11 +266,11 @@ def page(request: Request, rows: QuerySet[Any]) -> tuple[list[Any], str | None, 
     if order not in ("newest", "oldest"):
         raise invalid("order", order, "newest or oldest", 400)
     last: int | None = None
-    upto = 0
+    upto = LAST_KEY
     if text is not None:
         order, last, upto = decode_cursor(text)
-        rows = rows.filter(pk__lte=upto)
-    elif order == "oldest":
+    rows = rows.filter(pk__lte=upto)  # also where nothing bounds it: SQLite then walks the key and sorts no joined rows
+    if text is None and order == "oldest":
         upto = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
         rows = rows.filter(pk__lte=upto)
     if last is not None:
