@@ -18,7 +18,7 @@ def test_tiny_study_closes_and_its_summary_says_what_is_stored(undisturbed: Ran)
     assert closure_sha256(undisturbed.facts) == summary["closure"]["manifest_sha256"]
     assert summary["closure"]["captures"] == len(undisturbed.facts["captures"]) > 0
     assert summary["closure"]["items"] == len(undisturbed.facts["items"]) > 0
-    jobs = [job for job in undisturbed.facts["jobs"] if "|inspect_plan|" not in job]  # asked for before there was a plan
+    jobs = [job for job in undisturbed.facts["jobs"] if "|inspect_plan|" not in job]  # asked for before the freeze
     assert len(jobs) == len(undisturbed.facts["jobs"]) - 1
     assert summary["closure"]["jobs"] == len(jobs) - 1  # all but the closing one
     runs = {run["arm"]: run for run in summary["runs"]}

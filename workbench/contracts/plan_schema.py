@@ -244,9 +244,9 @@ def _scalar(field: Field, value: Any, path: str, problems: list[Problem]) -> Any
         return float(value) if field.kind == "float" else value
     if not isinstance(value, _TYPES[field.kind]):
         problems.append(Problem(path, _show(value), expected))
-    elif field.kind == "str" and not _is_storable(value, field.longest):
+    elif field.kind == "str" and not _is_storable(str(value), field.longest):
         limit = f"at most {field.longest} characters, none of them a control character"
-        problems.append(Problem(path, f"{len(value)} characters: {_show(value)}", limit))
+        problems.append(Problem(path, f"{len(str(value))} characters: {_show(value)}", limit))
     elif field.kind == "seed" and not _is_seed(value):
         problems.append(Problem(path, _show(value), "a decimal string below 2**64, without leading zeros"))
     elif field.choices is not None and value not in field.choices:
