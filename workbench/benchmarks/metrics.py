@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -161,7 +161,7 @@ def compared(ours: list[float], theirs: list[float], **more: Any) -> dict[str, A
     }
 
 
-def _rounds(sides: list[Side], calls: list[Callable[[], Any]], repeats: int, times: int) -> list[list[float]]:
+def _rounds(sides: list[Side], calls: Sequence[Callable[[], Any]], repeats: int, times: int) -> list[list[float]]:
     """CPU seconds by side: ``repeats`` rounds, both in each, after one round that does not count."""
     for call in calls:
         call()

@@ -38,7 +38,6 @@ class Server:
     port: int
     process: subprocess.Popen[bytes]
     token: str = ""
-    gone: float = 0.0
     _connection: http.client.HTTPConnection | None = field(default=None, repr=False)
 
     def cpu_seconds(self) -> float:
@@ -55,6 +54,12 @@ class Server:
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """The body of a successful answer. Raises ``BenchmarkError``."""
+        try:
+            return self._once(method, path, body)
+        except (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected):
+            return self._once(method, path, body)  # the server closed a connection that nobody used for a while
+
+    def _once(self, method: str, path: str, body: bytes | None) -> bytes:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .errors import ProblemError, WorkbenchError
-from .spool import Spool, default_folder
+from .spool import Spool
 from .transport import RETRIED, Transport
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class RunLogger:
         *,
         framework: str = "",
         tags: Mapping[str, str] | None = None,
-        folder: Path | None = None,
+        folder: Path,
         every: float | None = EVERY,
     ):
         self._transport = Transport(transport.client, retries=0)
@@ -53,7 +53,7 @@ class RunLogger:
             "study": study, "name": name, "framework": framework, "key": uuid.uuid4().hex,
             "tags": dict(tags or {}), "started_at": _now_text(),
         }  # fmt: skip
-        self.spool = Spool.create(folder or default_folder(), name or study, header)
+        self.spool = Spool.create(folder, name or study, header)
         self._sender = Sender(self._transport, self.spool)
         self.dropped = 0
         self._held: list[dict[str, Any]] = []

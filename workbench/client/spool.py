@@ -7,7 +7,6 @@ are sent in order. Sending one twice is harmless: the server stores a batch once
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import uuid
@@ -18,16 +17,6 @@ from typing import Any
 from .errors import WorkbenchError
 
 SCHEMA = "workbench.spool/1"
-ENV = "WORKBENCH_SPOOL"
-
-
-def default_folder() -> Path:
-    """``WORKBENCH_SPOOL``, else the user's state folder."""
-    given = os.environ.get(ENV, "").strip()
-    if given:
-        return Path(given).expanduser()
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "workbench" / "spool"
 
 
 class Spool:

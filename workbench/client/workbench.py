@@ -34,11 +34,20 @@ from .records import (
     Trajectory,
     TrajectoryDetail,
 )
-from .spool import default_folder, spools
+from .spool import spools
 from .tables import Rows, _installed
 from .transport import Transport
 
 DEFAULT_URL = "http://127.0.0.1:8000"
+
+
+def spool_folder() -> Path:
+    """Where runs that are logged wait for the server: ``WORKBENCH_SPOOL``, else the user's state folder."""
+    given = os.environ.get("WORKBENCH_SPOOL", "").strip()
+    if given:
+        return Path(given).expanduser()
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "workbench" / "spool"
 
 
 class Workbench:
@@ -137,11 +146,13 @@ class Workbench:
         ``folder``: where what is not sent yet waits (``WORKBENCH_SPOOL``, else the user's state folder).
         ``every``: seconds between batches; None: only ``flush`` and ``finish`` send.
         """
-        return RunLogger(self._transport, study, name, framework=framework, tags=tags, folder=folder, every=every)
+        return RunLogger(
+            self._transport, study, name, framework=framework, tags=tags, folder=folder or spool_folder(), every=every
+        )
 
     def replay(self, folder: Path | None = None) -> dict[Path, bool]:
         """Send what earlier processes left in a spool folder; for each file whether the server has everything."""
-        return {spool.path: replay(self._transport, spool) for spool in spools(folder or default_folder())}
+        return {spool.path: replay(self._transport, spool) for spool in spools(folder or spool_folder())}
 
     def logged_runs(self, **filters: Any) -> Rows[LoggedRun]:
         """Logged runs (``study``, ``status``, ``origin``, ``framework``, ``name``, ``deleted``, ``where``)."""
