@@ -28,6 +28,7 @@ LANDING = np.dtype(
 )  # one logged point; ``series`` is a row number of this database, so the row is never evidence
 COLUMNS = (("step", "<i8"), ("time_ms", "<i8"), ("value", "<f8"), ("flag", "u1"))
 LEVEL = 3
+WORTH = 0.95  # of its length, above which a compressed column is not worth the time to read it
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ def chunk_sha256(series_uid: str, points: Points) -> str:
 def write_chunk(series_uid: str, points: Points) -> tuple[bytes, str]:
     """Payload and SHA-256. Payload: u32 length, canonical JSON header with part lengths, compressed columns.
 
-    Integer columns are stored as differences: steps and times compress to almost nothing.
+    Integer columns are stored as differences: steps and times compress to almost nothing. A column that
+    compression hardly shrinks (noise) is stored as it is, which a part of its full length says.
     """
     if not len(points):
         raise RecordError("points: got none, expected at least one in a chunk")
@@ -153,7 +155,9 @@ def write_chunk(series_uid: str, points: Points) -> tuple[bytes, str]:
         column = np.ascontiguousarray(getattr(points, name), dtype=kind)
         if kind == "<i8":
             column = np.diff(column, prepend=np.int64(0))
-        parts.append(pack.compress(column.tobytes()))
+        raw = column.tobytes()
+        packed = pack.compress(raw)
+        parts.append(packed if len(packed) < WORTH * len(raw) else raw)
     header = canonical_bytes({**_header(series_uid, len(points)), "parts": [len(part) for part in parts]})
     return struct.pack("<I", len(header)) + header + b"".join(parts), chunk_sha256(series_uid, points)
 
@@ -167,9 +171,11 @@ def read_chunk(payload: bytes | memoryview) -> tuple[str, Points]:
         if header["schema"] != SCHEMA or header["columns"] != [list(item) for item in COLUMNS]:
             raise ValueError(f"schema: got {header['schema']!r}, expected {SCHEMA} and its columns")
         n, offset, columns = int(header["points"]), 4 + size, {}
+        unpack = zstandard.ZstdDecompressor()
         for (name, kind), length in zip(COLUMNS, header["parts"], strict=True):
             width = n * np.dtype(kind).itemsize
-            raw = zstandard.ZstdDecompressor().decompress(data[offset : offset + length], max_output_size=width)
+            part = data[offset : offset + length]
+            raw = part if length == width else unpack.decompress(part, max_output_size=width)
             column = np.frombuffer(raw, dtype=kind)
             if len(column) != n:
                 raise ValueError(f"points: got {len(column)} in a column, expected {n}")
