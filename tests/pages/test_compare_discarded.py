@@ -106,7 +106,9 @@ def test_selection_adds_up(client: Client, world: World, db: None) -> None:
         assert row.signal + row.right + row.wrong + row.equal + row.rejected == row.groups
 
 
-@pytest.mark.parametrize("path", [f"/runs/{uuid.UUID(int=1)}/discarded/", "/studies/fatal-mask-pair/plans/none/discarded/"])
+@pytest.mark.parametrize(
+    "path", [f"/runs/{uuid.UUID(int=1)}/discarded/", "/studies/fatal-mask-pair/plans/none/discarded/"]
+)
 def test_unknown_scopes(client: Client, world: World, db: None, path: str) -> None:
     assert client.get(path).status_code == 404
 
