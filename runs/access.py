@@ -7,7 +7,7 @@ not change is ``NotAllowed``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -142,9 +142,10 @@ def _through_scopes(principal: Principal, capabilities: frozenset[str]) -> froze
     return capabilities & let
 
 
-def capabilities(principal: Principal, study: Study) -> frozenset[str]:
-    """What the principal may do in a study. Empty: not even see it."""
-    held: frozenset[str] = frozenset().union(*(ROLES[role] for role in roles_in(principal, study)))
+def capabilities(principal: Principal, study: Study, roles: Iterable[str] | None = None) -> frozenset[str]:
+    """What the principal may do in a study. Empty: not even see it. ``roles``: where they have just been read."""
+    found = roles_in(principal, study) if roles is None else roles
+    held: frozenset[str] = frozenset().union(*(ROLES[role] for role in found))
     if study.visibility == Study.PUBLIC or (study.visibility == Study.INTERNAL and principal.user is not None):
         held |= {READ}
     if principal.user is not None and principal.user.is_superuser:
@@ -157,9 +158,12 @@ def can(principal: Principal, capability: str, study: Study) -> bool:
     return capability in capabilities(principal, study)
 
 
-def require(principal: Principal, capability: str, study: Study) -> None:
-    """Raise ``Http404`` where the study is not visible, ``NotAllowed`` where the capability is missing."""
-    held = capabilities(principal, study)
+def require(principal: Principal, capability: str, study: Study, roles: Iterable[str] | None = None) -> None:
+    """Raise ``Http404`` where the study is not visible, ``NotAllowed`` where the capability is missing.
+
+    ``roles``: the principal's roles in the study, where they have just been read.
+    """
+    held = capabilities(principal, study, roles)
     if READ not in held:
         raise Http404("no such study")
     if capability not in held:

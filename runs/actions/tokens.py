@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hmac
 import re
 import secrets
@@ -9,7 +10,7 @@ import string
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 
 from runs.access import SCOPES
@@ -102,6 +103,44 @@ def revoke_token(token: ApiToken, *, by: User, at: datetime) -> ApiToken:
     return token
 
 
+_COLUMNS = (
+    "t.id, t.user_id, t.name, t.prefix, t.scopes, t.expires_at, t.revoked_at, t.last_used_at, "
+    "u.username, u.is_active, u.is_superuser"
+)
+_STATE = f"SELECT {_COLUMNS} FROM runs_apitoken t JOIN runs_user u ON u.id = t.user_id WHERE t.digest = %s"
+KEPT = 1000
+_kept: dict[tuple[str, str], tuple[tuple[str, ...], ApiToken]] = {}
+
+
+def _stored(digest: str) -> ApiToken | None:
+    """The row of a digest with its user. What both say now is read each time; making objects of it only once.
+
+    A trainer asks with every step, and building the objects takes longer than asking the database.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE, [digest])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    key, state = (str(connection.settings_dict["NAME"]), digest), tuple(map(str, row))
+    kept = _kept.get(key)
+    if kept is not None and kept[0] == state:
+        return _own(kept[1])
+    token = ApiToken.objects.select_related("user").filter(digest=digest).first()
+    if token is not None and not connection.in_atomic_block:  # a row that may yet be rolled back is not remembered
+        if len(_kept) >= KEPT:
+            _kept.clear()
+        _kept[key] = (state, _own(token))
+    return token
+
+
+def _own(token: ApiToken) -> ApiToken:
+    """A copy that one request may change."""
+    found = copy.copy(token)
+    found.user = copy.copy(token.user)
+    return found
+
+
 def token_of(secret: str, at: datetime) -> ApiToken | None:
     """The token with this secret; None where it is unknown, expired, revoked or its user is not active.
 
@@ -110,7 +149,7 @@ def token_of(secret: str, at: datetime) -> ApiToken | None:
     if _FORM.fullmatch(secret) is None:
         return None
     digest = _digest(secret)
-    token = ApiToken.objects.select_related("user").filter(digest=digest).first()
+    token = _stored(digest)
     if token is None or not hmac.compare_digest(token.digest, digest):
         return None
     expired = token.expires_at is not None and token.expires_at <= at

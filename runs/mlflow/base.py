@@ -25,6 +25,7 @@ from runs.actions.tokens import token_of
 from runs.api.throttling import PERIOD, policy, take
 from runs.errors import NotAllowed
 from runs.mlflow.errors import MlflowError, invalid, missing, of_exception
+from runs.mlflow.hot import no_run
 from runs.models import Actor, Study, TrackedRun
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="workbench"'}
@@ -179,19 +180,15 @@ def run_of(request: HttpRequest, given: dict[str, Any], *, write: bool = False, 
         rows = rows.select_for_update(of=("self",))
     head = rows.filter(external_id=external).first() if len(external) <= 64 and "\x00" not in external else None
     if head is None:
-        raise _no_run(external)
+        raise no_run(external)
     principal = kept(request)
     if write:
         note(study=head.study, subject=f"run {external}")
     try:
         require(principal, LOG_WRITE if write else READ, head.study)
     except Http404 as error:
-        raise _no_run(external) from error
+        raise no_run(external) from error
     return head
-
-
-def _no_run(external: str) -> MlflowError:
-    return MlflowError("RESOURCE_DOES_NOT_EXIST", f"Run with id={external[:64]} not found")
 
 
 def study_by_id(request: HttpRequest, text: str) -> Study:

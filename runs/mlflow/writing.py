@@ -19,6 +19,7 @@ from runs.metrics.store import log_rows
 from runs.mlflow import wire
 from runs.mlflow.base import actor_of, endpoint, run_of, text_of
 from runs.mlflow.errors import INVALID, MISSING, MlflowError, answer, invalid
+from runs.mlflow.hot import head_to_log, no_run
 from runs.models import TrackedRun
 
 METRICS_MOST, PARAMS_MOST, TAGS_MOST, ITEMS_MOST = 1000, 100, 100, 1000
@@ -123,8 +124,11 @@ def _write(
 ) -> TrackedRun:
     """Store what one request brings, under the run's lock."""
     batch = rows_of(metrics) if metrics else None
+    external = text_of(given, "run_id", "run_uuid")
+    if len(external) > 64 or "\x00" in external:
+        raise no_run(external)
     with transaction.atomic():
-        head = run_of(request, given, write=True)
+        head = head_to_log(request, external)
         must_be_active(head)
         at = timezone.now()
         if batch is not None:
