@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.contracts.canonical import derive_uid, digest, sha256_hex
-from workbench.contracts.errors import EngineFault
+from workbench.contracts.errors import EngineFault, EnvironmentFault
 from workbench.contracts.jobs import PolicyRef
 from workbench.contracts.seeds import derive_seed
 from worker.environments import registry
@@ -144,6 +144,11 @@ def find_base(
     if environment_id is not None:
         from worker.engine import warmstart
 
+        try:
+            registry.environment_path(environment_id)
+        except EnvironmentFault as error:
+            expected = f"{EMBEDDED_PREFIX} and an environment's id or dotted path"
+            raise EngineFault(f"policy.model: got {model!r}, expected {expected} ({error})") from error
         built = warmstart.ensure_base_model(environment_id, environment_config or {}, cache_dir, progress)
         files = BaseFiles(Path(built.path), built.base_model_sha256, built.tokenizer_sha256, dict(built.report))
     else:
