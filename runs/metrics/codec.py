@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,23 +164,58 @@ def write_chunk(series_uid: str, points: Points) -> tuple[bytes, str]:
 
 def read_chunk(payload: bytes | memoryview) -> tuple[str, Points]:
     """Series uid and points. Raises ``RecordError`` for bytes that are no chunk."""
+    header, raw = _raw_columns(payload)
+    columns = {name: np.empty(header["points"], kind) for name, kind in COLUMNS}
+    _decode(raw, columns, 0)
+    return str(header["series"]), _points(columns)
+
+
+def read_chunks(payloads: Sequence[bytes | memoryview], points: int) -> Points:
+    """Chunks of one series one after the other, decoded into their place. Raises ``RecordError``.
+
+    ``points``: how many they hold together.
+    """
+    columns = {name: np.empty(points, kind) for name, kind in COLUMNS}
+    place = 0
+    for payload in payloads:
+        header, raw = _raw_columns(payload)
+        if place + header["points"] > points:
+            raise RecordError(f"metric chunk: got more than {points} points, expected as many as their rows say")
+        _decode(raw, columns, place)
+        place += header["points"]
+    if place != points:
+        raise RecordError(f"metric chunk: got {place} points, expected {points} as their rows say")
+    return _points(columns)
+
+
+def _raw_columns(payload: bytes | memoryview) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header, and the columns as they were compressed: integers as differences."""
     data = memoryview(payload)
     try:
         (size,) = struct.unpack_from("<I", data)
         header = parse_canonical(bytes(data[4 : 4 + size]))
         if header["schema"] != SCHEMA or header["columns"] != [list(item) for item in COLUMNS]:
             raise ValueError(f"schema: got {header['schema']!r}, expected {SCHEMA} and its columns")
-        n, offset, columns = int(header["points"]), 4 + size, {}
-        unpack = zstandard.ZstdDecompressor()
+        n, offset = int(header["points"]), 4 + size
+        unpack, found = zstandard.ZstdDecompressor(), {}
         for (name, kind), length in zip(COLUMNS, header["parts"], strict=True):
             width = n * np.dtype(kind).itemsize
             part = data[offset : offset + length]
             raw = part if length == width else unpack.decompress(part, max_output_size=width)
-            column = np.frombuffer(raw, dtype=kind)
-            if len(column) != n:
-                raise ValueError(f"points: got {len(column)} in a column, expected {n}")
-            columns[name] = np.cumsum(column) if kind == "<i8" else column
+            found[name] = np.frombuffer(raw, dtype=kind)
+            if len(found[name]) != n:
+                raise ValueError(f"points: got {len(found[name])} in a column, expected {n}")
             offset += length
     except (KeyError, TypeError, ValueError, struct.error, zstandard.ZstdError) as error:
         raise RecordError(f"metric chunk: {error}, expected a chunk as write_chunk writes it") from error
-    return str(header["series"]), _points(columns)
+    return header, found
+
+
+def _decode(raw: Mapping[str, NDArray[Any]], columns: Mapping[str, NDArray[Any]], place: int) -> None:
+    """Write the columns of one chunk into their place."""
+    for name, kind in COLUMNS:
+        target = columns[name][place : place + len(raw[name])]
+        if kind == "<i8":
+            np.cumsum(raw[name], out=target)
+        else:
+            target[:] = raw[name]

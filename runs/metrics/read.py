@@ -140,8 +140,12 @@ def _logged(run: Run, keys: Sequence[int], start: int | None, stop: int | None) 
             rows = rows.filter(last_step__gte=start)
         if stop is not None:
             rows = rows.filter(first_step__lte=stop)
-        for key, payload in rows.values_list("series_id", "payload").iterator(chunk_size=200):
-            parts.setdefault(key, []).append(codec.read_chunk(payload)[1])
+        chunks: dict[int, list[tuple[bytes, int]]] = {}
+        for key, payload, count in rows.values_list("series_id", "payload", "points").iterator(chunk_size=200):
+            chunks.setdefault(key, []).append((payload, count))
+        for key, found in chunks.items():
+            points = codec.read_chunks([payload for payload, _ in found], sum(count for _, count in found))
+            parts.setdefault(key, []).append(points)
     wanted = set(keys)
     payloads = MetricLanding.objects.filter(run=run).order_by("id").values_list("payload", flat=True)
     for key, landed in by_series(landing_rows(payloads)).items():

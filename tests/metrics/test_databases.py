@@ -142,8 +142,8 @@ def test_a_window_reads_only_the_chunks_that_reach_in(head: TrackedRun, monkeypa
     write(head, [LoggedPoint("x", float(step), step, step) for step in range(100)])
     seal(head.run, at=AT)
     read = []
-    whole = codec.read_chunk
-    monkeypatch.setattr(codec, "read_chunk", lambda payload: read.append(1) or whole(payload))
+    whole = codec.read_chunks
+    monkeypatch.setattr(codec, "read_chunks", lambda found, count: read.extend(found) or whole(found, count))
     (info,) = series_of(head.run)
     points = load(head.run, [info], start=25, stop=39)[info.pk]
     assert points.step.tolist() == list(range(25, 40)) and len(read) == 2

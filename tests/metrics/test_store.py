@@ -151,6 +151,11 @@ def test_a_chunk_says_what_it_holds_and_a_changed_one_is_found() -> None:
     assert codec.chunk_sha256(uid, back) == sha256 and back.step.tolist() == [1, 5] and back.flag.tolist() == [0, 1]
     changed = codec.Points(back.step, back.time_ms, np.array([0.5, 1.0]), back.flag)
     assert codec.chunk_sha256(uid, changed) != sha256
+    both = codec.read_chunks([payload, payload], 4)
+    assert both.step.tolist() == [1, 5, 1, 5] and both.flag.tolist() == [0, 1, 0, 1]
+    for count in (3, 5):
+        with pytest.raises(RecordError, match="as their rows say"):
+            codec.read_chunks([payload, payload], count)
     for broken in (payload[:-3], payload[:10], b"", payload.replace(b"points", b"pointz")):
         with pytest.raises(RecordError, match="metric chunk"):
             codec.read_chunk(broken)

@@ -40,7 +40,7 @@ PAGE = 25_000  # points of a page of history: what MLflow's client asks for
 SHOWN = 2000
 GOALS = {  # CPU seconds of ours, and the least ratio
     "log_batch_1000": (0.020, 5.0),
-    "log_batch_40": (0.005, None),
+    "log_batch_40": (0.005, 5.0),
     "history_1m": (1.0, None),
     "chart_1m": (0.1, None),
     "search_10k": (0.27, None),
