@@ -140,7 +140,7 @@ def _logged(run: Run, keys: Sequence[int], start: int | None, stop: int | None) 
             rows = rows.filter(last_step__gte=start)
         if stop is not None:
             rows = rows.filter(first_step__lte=stop)
-        chunks: dict[int, list[tuple[bytes, int]]] = {}
+        chunks: dict[int, list[tuple[bytes | memoryview, int]]] = {}
         for key, payload, count in rows.values_list("series_id", "payload", "points").iterator(chunk_size=200):
             chunks.setdefault(key, []).append((payload, count))
         for key, found in chunks.items():
