@@ -11,6 +11,7 @@ from pathlib import Path
 import django
 import pytest
 from django.conf import settings
+from django.utils import translation
 
 # Before Django reads its settings: no test may touch the user's data directory or services.
 _home = tempfile.mkdtemp(prefix="workbench-tests-")
@@ -69,6 +70,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = len(terminalreporter.stats.get("skipped", []))
     if skipped:
         terminalreporter.write_line(f"{skipped} tests were skipped on this machine; their reasons stand above")
+
+
+@pytest.fixture(autouse=True)
+def language() -> Iterator[None]:
+    """Every test begins in the default language, whatever a page of the test before it was answered in."""
+    translation.deactivate()
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session")
