@@ -207,19 +207,14 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
         return Verdict(fixed, basis, rules)
     if not groups["total"]:
         return Verdict(format_html("{}", _("Started; no group has been stored yet.")), basis, rules)
-    clauses = [figure(_lead(run.head.state, stable), reason)]
-    losses = _losses(groups["silent"], groups["sound"], empty, requested)
-    if losses is not None:
-        clauses.append(losses)
     change = entropy_change(steps)
-    if change is not None and change[0] > 0:
-        clauses.append(_entropy_clause(*change))
-    held_out = _held_out(own, parent)
-    if held_out is not None:
-        clauses.append(held_out)
-    warned = _warned(run, warnings)
-    if warned is not None:
-        clauses.append(warned)
+    possible = (
+        _losses(groups["silent"], groups["sound"], empty, requested),
+        _entropy_clause(*change) if change is not None and change[0] > 0 else None,
+        _held_out(own, parent),
+        _warned(run, warnings),
+    )
+    clauses = [figure(_lead(run.head.state, stable), reason), *(item for item in possible if item is not None)]
     return Verdict(join_clauses(clauses), basis, rules)
 
 
