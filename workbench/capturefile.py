@@ -63,9 +63,9 @@ def _shared_prefix(first: bytes, second: bytes) -> int:
     return low - low % 4
 
 
-def _split(capture: bytes) -> tuple[bytes, bytes, int, int, dict[str, Any]]:
+def _split(capture: bytes, *, bound: bool = False) -> tuple[bytes, bytes, int, int, dict[str, Any]]:
     """Head, body, bytes of the prompt ids, bytes of prompt and generated ids, header."""
-    header, _ = split_capture(capture)
+    header, _ = split_capture(capture, bound=bound)
     names = [item["name"] for item in header["arrays"][:2]]
     if names != ["prompt_ids", "generated_ids"]:
         raise CaptureError(f"arrays: got {names}, expected prompt_ids and generated_ids first")
@@ -134,7 +134,7 @@ def _decode(frame: bytes) -> list[bytes]:
             raise CaptureError(f"frame: got an entry of {head_length}+{tail_length} bytes that does not fit")
         capture = raw[offset : offset + head_length] + previous[:shared] + raw[offset + head_length : end]
         offset = end
-        _, body, _, context, _ = _split(capture)
+        _, body, _, context, _ = _split(capture, bound=True)  # ``read_trajectory`` compares the hashes
         previous = body[:context]
         captures.append(capture)
     return captures

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .canonical import canonical_bytes, parse_canonical, parse_json, sha256_hex
+from .canonical import canonical_bytes, parse_bound, parse_canonical, sha256_hex
 from .errors import CaptureError
 
 MAGIC = b"WBC1"
@@ -148,7 +148,7 @@ class Capture:
     @classmethod
     def from_bytes(cls, data: bytes) -> Capture:
         """Parse and check capture bytes. Raises ``CaptureError`` or ``CanonicalError``."""
-        header, arrays = _split(data, parse_json)  # the comparison with ``to_bytes`` below is the canonical check
+        header, arrays = _split(data, parse_bound)  # the comparison with ``to_bytes`` below is the canonical check
         header.pop("arrays")
         header.pop("schema")
         for name, kinds in _HEADER_TYPES.items():
@@ -189,9 +189,12 @@ def _array_entries(header: dict[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def split_capture(data: bytes) -> tuple[dict[str, Any], dict[str, array[Any]]]:
-    """Header and arrays of capture bytes; every length is checked, nothing is guessed."""
-    return _split(data, parse_canonical)
+def split_capture(data: bytes, *, bound: bool = False) -> tuple[dict[str, Any], dict[str, array[Any]]]:
+    """Header and arrays of capture bytes; every length is checked, nothing is guessed.
+
+    ``bound``: the caller compares the hash of these bytes, so that their canonical form need not be checked here.
+    """
+    return _split(data, parse_bound if bound else parse_canonical)
 
 
 def _split(data: bytes, parse: Callable[[bytes], Any]) -> tuple[dict[str, Any], dict[str, array[Any]]]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbench.capturefile import read_trajectory
-from workbench.contracts.canonical import parse_json, sha256_hex
+from workbench.contracts.canonical import parse_bound, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.errors import ContractError, EngineFault
 from workbench.contracts.jobs import UpdateGroup
@@ -90,7 +90,7 @@ def read_group(group: UpdateGroup) -> GroupRecord:
     data = group.record_json.encode()
     if sha256_hex(data) != group.record_sha256:
         raise _mismatch("group", "record_sha256", sha256_hex(data), group.record_sha256)
-    return from_wire(GroupRecord, parse_json(data))  # canonical when it was recorded: the hash says it is these bytes
+    return from_wire(GroupRecord, parse_bound(data))  # canonical when it was recorded: the hash says it is these bytes
 
 
 def check_group(

@@ -7,6 +7,7 @@ are carried verbatim: nothing is decoded and tokenised again, and text cannot sm
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from tokenizers import Tokenizer
@@ -82,6 +83,10 @@ class CompactFormatter:
 
     def identity(self) -> str:
         """Digest of name, version, template, special ids and tokenizer."""
+        return self._identity
+
+    @functools.cached_property
+    def _identity(self) -> str:
         return digest(
             {
                 "name": self.name,

@@ -45,15 +45,37 @@ def takes_direct_path(policy: Policy) -> bool:
 
 def token_logprobs(policy: Policy, micro: MicroBatch, tape: _NormTape | None = None) -> tuple[Tensor, Tensor]:
     """Log-probabilities (with gradient where enabled) and exact entropies (without), each [tokens], nats."""
+    logprobs_N, entropies_N = _scored(policy, micro, tape, with_entropy=True)
+    assert entropies_N is not None
+    return logprobs_N, entropies_N
+
+
+@torch.no_grad()
+def frozen_logprobs(policy: Policy, micro: MicroBatch) -> Tensor:
+    """Log-probabilities [tokens], nats, by the operations of ``token_logprobs`` and so bit-equal to them."""
+    return _scored(policy, micro, None, with_entropy=False)[0]
+
+
+def _scored(
+    policy: Policy, micro: MicroBatch, tape: _NormTape | None, *, with_entropy: bool
+) -> tuple[Tensor, Tensor | None]:
     if takes_direct_path(policy):
-        found: tuple[Tensor, Tensor] = training_path.score(
-            policy.causal_model(), micro.ids_BT, micro.rows_N, micro.places_N, micro.targets_N, tape
+        found: tuple[Tensor, Tensor | None] = training_path.score(
+            policy.causal_model(),
+            micro.ids_BT,
+            micro.rows_N,
+            micro.places_N,
+            micro.targets_N,
+            tape,
+            with_entropy=with_entropy,
         )
         return found
     logits_NV = _logits(policy, micro)
     targets_N = micro.targets_N.to(logits_NV.device)
     log_normal_N = torch.logsumexp(logits_NV, -1)
     logprobs_N = logits_NV.gather(-1, targets_N[:, None])[:, 0] - log_normal_N
+    if not with_entropy:
+        return logprobs_N, None
     with torch.no_grad():
         logs_NV = logits_NV.detach() - log_normal_N.detach()[:, None]
         entropies_N = -(logs_NV.exp() * logs_NV.clamp_min(-1e4)).sum(-1)

@@ -58,6 +58,7 @@ class _Resident:
     parameters: int
     adapter_sha256: str | None = None
     merged: tuple[str, fastpath.Qwen3Weights | None] | None = None
+    formatters: dict[tuple[str, str], Formatter] = field(default_factory=dict)
 
 
 @dataclass
@@ -309,6 +310,16 @@ def _history(model: str) -> str:
     return "refuse" if own is None else own[0].history
 
 
+def _formatter(resident: _Resident, name: str, history: str) -> Formatter:
+    """The resident's formatter; one from outside is made again, since its code may have changed."""
+    if ":" in name:
+        return make_formatter(name, resident.tokenizer, history=history)
+    found = resident.formatters.get((name, history))
+    if found is None:
+        found = resident.formatters[name, history] = make_formatter(name, resident.tokenizer, history=history)
+    return found
+
+
 def load_policy(
     ref: PolicyRef, store: Any, *, cache_dir: Path, environment_config: dict[str, Any] | None = None
 ) -> Policy:
@@ -330,7 +341,7 @@ def load_policy(
         load_adapter(resident.trainable, data)
         resident.adapter_sha256 = ref.adapter_sha256
     adapter = str(resident.adapter_sha256)
-    formatter = make_formatter(ref.formatter, resident.tokenizer, history=_history(ref.model))
+    formatter = _formatter(resident, ref.formatter, _history(ref.model))
     return Policy(
         ref,
         files.base_model_sha256,

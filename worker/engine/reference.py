@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .batch import TrajectoryTokens, make_micro_batch, partition
 from .checkpoint import checked, load_adapter
-from .forward import token_logprobs
+from .forward import frozen_logprobs
 from .policy import Policy
 
 MEASURED = 2  # trajectories a batch: about 3 % of the update's CPU time
@@ -78,7 +78,7 @@ def reference_divergence(
         lengths = [item.length for item in trajectories]
         for part in partition(lengths, members, settings["micro_batch"], settings["length_buckets"]):
             micro = make_micro_batch(trajectories, part)
-            values_N = token_logprobs(policy, micro)[0].cpu()
+            values_N = frozen_logprobs(policy, micro).cpu()
             found.update(zip(micro.members, values_N.split(list(micro.sizes)), strict=True))
     finally:
         for name, values in before.items():

@@ -22,7 +22,7 @@ from workbench.tracefile import Trace
 from .batch import MicroBatch, TrajectoryTokens, make_micro_batch, partition, split_minibatches
 from .credit import TokenCredit
 from .faults import reach
-from .forward import per_trajectory_norms, token_logprobs
+from .forward import frozen_logprobs, per_trajectory_norms, token_logprobs
 from .loss import CLIP_HIGH, CLIP_LOW, clip_sides, surrogate_terms, token_weights, weighted_loss
 from .policy import Policy
 
@@ -102,7 +102,7 @@ def old_logprobs(
     found: dict[int, Tensor] = {}
     for minibatch in minibatches:
         for micro in minibatch.micro_batches:
-            values_N = token_logprobs(policy, micro)[0] if micro.targets_N.numel() else torch.zeros(0)
+            values_N = frozen_logprobs(policy, micro) if micro.targets_N.numel() else torch.zeros(0)
             for member, part in zip(micro.members, values_N.cpu().split(list(micro.sizes)), strict=True):
                 if not torch.isfinite(part).all():
                     raise NonFinite(f"old log-probability of trajectory {member}")

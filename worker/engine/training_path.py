@@ -25,7 +25,8 @@ class _Normal(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, eps: float) -> Tensor:
-        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+        squares = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_()
+        scale = squares.div_(x.shape[-1]).add_(eps).rsqrt_()
         y = x * scale
         ctx.save_for_backward(y, scale)
         return y
@@ -76,7 +77,7 @@ class _Score(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-        logs_NV = logits_NV - torch.logsumexp(logits_NV, -1, keepdim=True)
+        logs_NV = torch.log_softmax(logits_NV, -1)
         logprobs_N = logs_NV.gather(-1, targets_N[:, None])[:, 0]
         probabilities_NV = logs_NV.exp()
         entropies_N = -(probabilities_NV * logs_NV).sum(-1)
@@ -338,11 +339,20 @@ def _by_owner(numbers: list[int], tape: Any) -> tuple[int, ...]:
     return tuple(totals)
 
 
-def score(model: Any, ids_BT: Tensor, rows_N: Tensor, places_N: Tensor, targets_N: Tensor, tape: Any) -> Any:
+def score(
+    model: Any,
+    ids_BT: Tensor,
+    rows_N: Tensor,
+    places_N: Tensor,
+    targets_N: Tensor,
+    tape: Any,
+    *,
+    with_entropy: bool = True,
+) -> Any:
     """Log-probabilities (with gradient where enabled) and entropies of the targets, each [tokens], nats.
 
     ``rows_N`` never falls: places stand row by row. ``tape``: receives gradients of LoRA matrices by trajectory by
-    ``add([trajectories, ...])``; None measures nothing.
+    ``add([trajectories, ...])``; None measures nothing. Without ``with_entropy`` None stands in their place.
     """
     config, decoder = model.config, model.model
     flat, last = _flatten(ids_BT, rows_N, places_N, tape)
@@ -353,6 +363,7 @@ def score(model: Any, ids_BT: Tensor, rows_N: Tensor, places_N: Tensor, targets_
     for layer in decoder.layers[:-1]:
         hidden = _layer(config, layer, hidden, (cosine, sine), flat, None, tape)
     hidden = _layer(config, decoder.layers[-1], hidden, (cosine, sine), flat, last, tape)
-    return _Score.apply(
-        _Normal.apply(hidden, config.rms_norm_eps) @ (model.lm_head.weight * decoder.norm.weight).t(), targets_N
-    )
+    logits_NV = _Normal.apply(hidden, config.rms_norm_eps) @ (model.lm_head.weight * decoder.norm.weight).t()
+    if not with_entropy:
+        return torch.log_softmax(logits_NV, -1).gather(-1, targets_N[:, None])[:, 0], None
+    return _Score.apply(logits_NV, targets_N)

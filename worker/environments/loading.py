@@ -6,8 +6,10 @@ loaded it is loaded again, so that what runs is what was hashed.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -29,14 +31,31 @@ def is_dotted_path(name: str) -> bool:
     return _PATH.fullmatch(name) is not None
 
 
+@functools.lru_cache(maxsize=8)
+def _registered(group: str, folders: tuple[tuple[str, int | None], ...]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of the entry points of a group, read again when a folder of ``sys.path`` has changed."""
+    return tuple(sorted({(item.name, item.value) for item in metadata.entry_points(group=group)}))
+
+
+def _modified(folder: str) -> int | None:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return None
+
+
+def _entry_points(group: str) -> tuple[tuple[str, str], ...]:
+    return _registered(group, tuple((folder, _modified(folder)) for folder in sys.path))
+
+
 def entry_point_names(group: str) -> list[str]:
     """Names that installed distributions register in a group, sorted, each once."""
-    return sorted({item.name for item in metadata.entry_points(group=group)})
+    return sorted({name for name, _ in _entry_points(group)})
 
 
 def entry_point_path(group: str, name: str) -> str | None:
     """The dotted path that ``name`` stands for in a group, or None. Two different ones are refused."""
-    found = sorted({item.value for item in metadata.entry_points(group=group, name=name)})
+    found = sorted({value for known, value in _entry_points(group) if known == name})
     if len(found) > 1:
         raise EngineFault(f"{name!r} in {group}: got {', '.join(found)}, expected one distribution to register it")
     return found[0].replace(" ", "") if found else None
