@@ -97,7 +97,7 @@ def watch(execution: Execution, timeout: float) -> None:
                 raise CommandError(
                     f"the study is still {progress['state']} after {timeout:g} s; it goes on at the next start"
                 )
-            time.sleep(1.0)
+            time.sleep(0.3)
 
 
 def _interval(item: dict[str, Any]) -> str:

@@ -22,6 +22,8 @@ from torch import nn
 
 from workbench.contracts.errors import EngineFault
 
+from . import deferred
+
 BLOCK_SIZE, NESTED_BLOCK_SIZE = 64, 256  # weights for one 8-bit scale; scales for one float32 scale
 REPACK_SWITCH = "support_avx512bf16_for_cpu"  # attribute of Linear4bit that allows repacking
 REPACKED = "packing_format_for_cpu"  # attribute of its quant_state once it has happened
@@ -39,12 +41,11 @@ class ModelUnavailable(EngineFault):
 
 def _bitsandbytes() -> Any:
     try:
-        import bitsandbytes
+        return deferred.load()
     except ImportError as error:
         raise ModelUnavailable(
             f"dtype: got nf4, expected an importable bitsandbytes ({error}); install it with `pip install bitsandbytes`"
         ) from error
-    return bitsandbytes
 
 
 def compute_dtype_of(name: str | torch.dtype) -> torch.dtype:

@@ -12,7 +12,7 @@ from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
 from workbench.contracts.probe import ProbeSpec
 from workbench.contracts.wire import from_wire, to_wire
 
-from . import own, probe, train
+from . import deferred, own, probe, train
 from .identities import harness_code_sha256, runtime_identity
 
 OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
@@ -25,6 +25,7 @@ OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
 
 def preload() -> None:
     """Import what the first job needs anyway, so that it need not wait for it."""
+    deferred.leave_out()
     for name in ("peft", "transformers.models.auto.modeling_auto", "transformers.models.qwen3.modeling_qwen3"):
         importlib.import_module(name)
 
