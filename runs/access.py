@@ -44,6 +44,7 @@ READ = "study.read"
 PLAN_WRITE, PLAN_FREEZE = "plan.write", "plan.freeze"
 RUN_CONTROL = "run.control"
 LOG_WRITE = "log.write"
+EVIDENCE_WRITE = "evidence.write"
 REVIEW_WRITE = "review.write"
 MEMBER_MANAGE = "member.manage"
 AUDIT_READ = "audit.read"
@@ -51,15 +52,17 @@ AUDIT_READ = "audit.read"
 # Role -> capabilities. docs/rights.md says the same in words; a test compares both with a table written by hand.
 ROLES: Mapping[str, frozenset[str]] = {
     Membership.VIEWER: frozenset({READ}),
-    Membership.RESEARCHER: frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE}),
+    Membership.RESEARCHER: frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE, EVIDENCE_WRITE}),
     Membership.REVIEWER: frozenset({READ, REVIEW_WRITE, AUDIT_READ}),
     Membership.WORKER: frozenset({READ, LOG_WRITE}),
-    Membership.ADMIN: frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE, MEMBER_MANAGE, AUDIT_READ}),
+    Membership.ADMIN: frozenset(
+        {READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, LOG_WRITE, EVIDENCE_WRITE, MEMBER_MANAGE, AUDIT_READ}
+    ),
 }
 # Token scope -> capabilities that it lets through.
 SCOPES: Mapping[str, frozenset[str]] = {
     "read": frozenset({READ, AUDIT_READ}),
-    "write": frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL}),
+    "write": frozenset({READ, PLAN_WRITE, PLAN_FREEZE, RUN_CONTROL, EVIDENCE_WRITE}),
     "log": frozenset({READ, LOG_WRITE}),
     "review": frozenset({READ, REVIEW_WRITE}),
     "admin": frozenset({READ, MEMBER_MANAGE, AUDIT_READ}),

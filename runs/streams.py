@@ -10,6 +10,7 @@ from runs.models import Execution, Plan, Run, Study
 # Kind of a stream, as in ``run:<uid>`` -> its subject, and the path from there to the study.
 STREAMS: dict[str, tuple[type[Any], str]] = {
     "study": (Study, "pk"),
+    "evidence": (Study, "pk"),
     "plan": (Plan, "study"),
     "execution": (Execution, "plan_version__plan__study"),
     "run": (Run, "plan_version__plan__study"),

@@ -1,4 +1,4 @@
-"""Addresses. Pages live in ``runs.urls``, the REST API in ``runs.api.urls``, logging in ``runs.mlflow.urls``."""
+"""Addresses. Pages live in ``runs.urls`` and ``evidence.urls``, the REST API in ``runs.api.urls`` and ``evidence.api.urls``, logging in ``runs.mlflow.urls``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ urlpatterns = [
     path("i18n/", include("django.conf.urls.i18n")),
     path("api/", docs.page, name="api_docs"),
     path("api/v1/", include("runs.api.urls")),
+    path("api/v1/", include("evidence.api.urls")),
     path("", include("runs.mlflow.urls")),
+    path("", include("evidence.urls")),
     path("", include("runs.urls")),
 ]
 handler400 = "runs.api.handlers.bad_request"

@@ -1,0 +1,7 @@
+"""Addresses of the REST API of figures, under /api/v1/. No trailing slash."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []
