@@ -1,4 +1,4 @@
-"""Addresses. Pages live in ``runs.urls`` and ``evidence.urls``, the REST API in ``runs.api.urls`` and ``evidence.api.urls``, logging in ``runs.mlflow.urls``."""
+"""Addresses: pages in ``runs.urls`` and ``evidence.urls``, the REST API in their ``api.urls``, logging in ``runs.mlflow``."""
 
 from __future__ import annotations
 
