@@ -1,4 +1,4 @@
-"""Addresses: pages in ``runs.urls`` and ``evidence.urls``, the REST API in their ``api.urls``, logging in ``runs.mlflow``."""
+"""Addresses: pages, the REST API under /api/v1/, and the endpoint of MLflow clients."""
 
 from __future__ import annotations
 
