@@ -12,7 +12,7 @@ from runs.query.lists import ListSpec
 from runs.query.parse import Query, with_term
 
 BARS = 48
-LOOKED_AT = 2_000
+LOOKED_AT = 1_000
 WIDTH, HEIGHT = 960.0, 44.0
 
 
