@@ -9,20 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from evidence.report import StepLog
+from runs.actions.actors import OWN_FAMILY, SERVICE_FAMILY
 from runs.actions.plans import parse_plan_text
 from runs.models import Actor, Anchor, Plan, PlanTransition, PlanVersion, Receipt, Study
 from workbench.contracts.canonical import derive_uid, digest, parse_canonical
 from workbench.contracts.spec import complete_plan
 
 MOVES = {"plan.frozen": "frozen", "plan.superseded": "superseded"}
-FAMILIES = {Actor.PERSON: "person", Actor.SERVICE: "workbench"}
+FAMILIES = {Actor.PERSON: OWN_FAMILY, Actor.SERVICE: SERVICE_FAMILY}  # of actors without a receipt of theirs
 
 
 def check_actors(log: StepLog) -> None:
-    """An actor's uid is derived from its kind and name, and every receipt names the uid."""
+    """An actor's uid is derived from its kind and name, and every receipt names the uid; a family has its receipt."""
+    told = {}
+    for subject, data in Receipt.objects.filter(kind="actor.family").values_list("subject_uid", "bytes"):
+        with log.reading("runs_receipt", subject):
+            told[subject] = parse_canonical(bytes(data))["body"]["family"]
     for actor in Actor.objects.iterator(chunk_size=500):
         log.count()
-        expected = {"uid": derive_uid(None, f"actor:{actor.kind}:{actor.name}"), "family": FAMILIES[actor.kind]}
+        family = told.get(actor.uid, FAMILIES[actor.kind])
+        expected = {"uid": derive_uid(None, f"actor:{actor.kind}:{actor.name}"), "family": family}
         log.compare("runs_actor", actor.uid, expected, actor)
 
 

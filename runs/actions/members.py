@@ -9,13 +9,15 @@ from datetime import datetime
 from django.db import transaction
 
 from runs.access import ROLES
-from runs.actions.actors import person_actor
+from runs.actions.actors import OWN_FAMILY, SERVICE_FAMILY, person_actor
 from runs.actions.audit import record_change
 from runs.actions.receipts import append_receipt
 from runs.errors import DomainError
 from runs.models import Membership, Study, User
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
+FAMILY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+PEOPLE = "people"  # receipt stream of the site: who is of which family
 PASSWORD_BYTES = 15  # 20 characters, 120 bits
 
 
@@ -81,10 +83,28 @@ def new_password() -> str:
     return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
-def create_user(username: str, *, by: User, at: datetime, site_admin: bool = False) -> tuple[User, str]:
-    """A new account and its generated password. Raises ``DomainError`` for a name that is unusable or taken."""
+def _family(given: str) -> str:
+    """A family's name in one writing. Raises ``DomainError``."""
+    name = given.strip().lower()
+    if FAMILY.fullmatch(name) is None or name in (OWN_FAMILY, SERVICE_FAMILY):
+        raise DomainError(
+            f"family: got {given.strip()[:64]!r}, expected nothing (the person's own) or letters, digits and . _ -, "
+            f"at most 64, and neither {OWN_FAMILY} nor {SERVICE_FAMILY}"
+        )
+    return name
+
+
+def create_user(
+    username: str, *, by: User, at: datetime, site_admin: bool = False, family: str = ""
+) -> tuple[User, str]:
+    """A new account and its generated password. Raises ``DomainError`` for a name that is unusable or taken.
+
+    ``family``: with whom the person shares what makes a review not independent (a group, a company, a model);
+    empty: a family of their own. It is written into their actor and stays.
+    """
     _site_admin(by)
     name = username.strip()
+    family = _family(family) if family.strip() else ""
     if NAME.fullmatch(name) is None:
         raise DomainError(f"name: got {name[:64]!r}, expected letters, digits and . _ @ + -, at most 64")
     with transaction.atomic():
@@ -92,7 +112,11 @@ def create_user(username: str, *, by: User, at: datetime, site_admin: bool = Fal
             raise DomainError(f"name: got {name!r}, which is taken (case does not count), expected another")
         password = new_password()
         user = User.objects.create_user(name, password=password, is_superuser=site_admin)
-        record_change("user.created", by=by, at=at, subject=name, detail="site admin" if site_admin else "")
+        if family:
+            actor = person_actor(user, family)
+            append_receipt(PEOPLE, "actor.family", actor.uid, {"family": family}, actor=person_actor(by), at=at)
+        detail = ", ".join([*(["site admin"] if site_admin else []), *([f"family {family}"] if family else [])])
+        record_change("user.created", by=by, at=at, subject=name, detail=detail)
     return user, password
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -16,9 +16,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from runs.actions import members as action
+from runs.actions.actors import OWN_FAMILY
 from runs.actions.audit import note
 from runs.errors import DomainError
-from runs.models import User
+from runs.models import Actor, User
 from runs.views.base import paginate, refused, render_page
 from runs.views.people.base import account_crumbs, me, site_admins_only
 
@@ -30,6 +31,7 @@ def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpRes
     rows = User.objects.annotate(
         study_count=Count("memberships__study", distinct=True),
         token_count=Count("api_tokens", filter=live, distinct=True),
+        family=Subquery(Actor.objects.filter(user=OuterRef("pk")).exclude(family=OWN_FAMILY).values("family")[:1]),
     ).order_by("username")
     return render_page(
         request,
@@ -40,7 +42,7 @@ def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpRes
         status=status,
         listing=paginate(request, rows),
         active=User.objects.filter(is_active=True).count(),
-        **{"password": "", "made": None, "typed": "", "problem": "", **context},
+        **{"password": "", "made": None, "typed": "", "typed_family": "", "problem": "", **context},
     )
 
 
@@ -58,13 +60,13 @@ def users(request: HttpRequest) -> HttpResponse:
 @fresh_password
 def create(request: HttpRequest) -> HttpResponse:
     """A new account; its generated password stands on this answer and on no other page."""
-    name = request.POST.get("name", "")
+    name, family = request.POST.get("name", ""), request.POST.get("family", "")
     try:
         user, password = action.create_user(
-            name, by=me(request), at=timezone.now(), site_admin=request.POST.get("site_admin") == "1"
+            name, by=me(request), at=timezone.now(), site_admin=request.POST.get("site_admin") == "1", family=family
         )
     except DomainError as error:
-        return _page(request, status=422, typed=name[:64], problem=str(error))
+        return _page(request, status=422, typed=name[:64], typed_family=family[:64], problem=str(error))
     note(subject=f"user {user.get_username()}")
     return _page(request, status=201, made=user, password=password)
 
