@@ -41,6 +41,11 @@ class Home:
         return self.root / "secret_key"
 
     @property
+    def signing_key(self) -> Path:
+        """File of the private key that signs heads (mode 600); in no database, log or backup."""
+        return self.root / "signing_key"
+
+    @property
     def logs(self) -> Path:
         """One log file for each process under the supervisor."""
         return self.root / "logs"
@@ -100,6 +105,10 @@ class Home:
     def ensure_instance(self) -> str:
         """Random name of this home, so that two homes at the same path on two machines differ."""
         return self._keep("instance", lambda: secrets.token_hex(4))
+
+    def ensure_signing_key(self, make: Callable[[], str]) -> str:
+        """PEM text of the key that signs heads, written by ``make`` at first use."""
+        return self._keep(self.signing_key.name, make)
 
     def _keep(self, name: str, make: Callable[[], str]) -> str:
         """A value made at first use (mode 600); two processes that start together get the same one."""

@@ -3,8 +3,9 @@
 Variables: WORKBENCH_HOME, WORKBENCH_CACHE_HOME, WORKBENCH_DEBUG, WORKBENCH_SECRET_KEY,
 WORKBENCH_ALLOWED_HOSTS, WORKBENCH_TRUSTED_ORIGINS, WORKBENCH_HTTPS, WORKBENCH_LOG_LEVEL, DATABASE_URL,
 WORKBENCH_BROKER_URL or REDIS_URL; of accounts WORKBENCH_SIGNUP, WORKBENCH_TRUSTED_PROXIES; of operations
-WORKBENCH_LOG_FORMAT, WORKBENCH_METRICS_PUBLIC, WORKBENCH_MIN_FREE_MB. All are optional. WORKBENCH_PROCESS is set
-by the supervisor alone.
+WORKBENCH_LOG_FORMAT, WORKBENCH_METRICS_PUBLIC, WORKBENCH_MIN_FREE_MB; of evidence WORKBENCH_WATCH_ROOTS; of what
+leaves the house WORKBENCH_TSA_URL, WORKBENCH_TSA_ROOTS. All are optional. WORKBENCH_PROCESS is set by the supervisor
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from workbench.broker import embedded_url
 from workbench.paths import Home
 from workbench.settings_accounts import *  # noqa: F403
 from workbench.settings_api import *  # noqa: F403
+from workbench.settings_evidence import *  # noqa: F403
 from workbench.settings_operations import *  # noqa: F403
+from workbench.settings_outward import *  # noqa: F403
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 SQLITE_PRAGMAS = (

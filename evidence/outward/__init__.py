@@ -1,0 +1,1 @@
+"""What leaves the house and can be checked elsewhere: signed heads, bundles, crates, sites, plans of other forms."""
