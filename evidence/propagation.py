@@ -267,29 +267,41 @@ def _derived(walk: _Walk, study: Study) -> None:
 
 
 def _claims(walk: _Walk) -> None:
-    standing = Link.objects.filter(withdrawal__isnull=True).order_by("pk")
-    for part in chunks(_uids(walk, FIGURE)):
-        bound = ClaimFigure.objects.filter(figure__uid__in=part, version=F("version__claim__current")).order_by("pk")
-        for claim, figure in bound.values_list("version__claim__uid", "figure__uid"):
-            walk.reach((CLAIM, str(claim)), (FIGURE, str(figure)))
-        for claim, figure in standing.filter(figure__uid__in=part).values_list("claim__uid", "figure__uid"):
-            walk.reach((CLAIM, str(claim)), (FIGURE, str(figure)))
+    """Claims whose current words show a figure, or that a standing link ties to a figure or an excerpt."""
+    standing = Link.objects.filter(withdrawal__isnull=True)
+    edges: list[tuple[Node, str]] = []
     for part in chunks(_uids(walk, EXCERPT)):
-        for claim, excerpt in standing.filter(excerpt__uid__in=part).values_list("claim__uid", "excerpt__uid"):
-            walk.reach((CLAIM, str(claim)), (EXCERPT, str(excerpt)))
+        rows = standing.filter(excerpt__uid__in=part).values_list("claim__uid", "excerpt__uid")
+        edges.extend(((EXCERPT, str(excerpt)), str(claim)) for claim, excerpt in rows)
+    for part in chunks(_uids(walk, FIGURE)):
+        bound = ClaimFigure.objects.filter(figure__uid__in=part, version=F("version__claim__current"))
+        shown = bound.values_list("version__claim__uid", "figure__uid")
+        linked = standing.filter(figure__uid__in=part).values_list("claim__uid", "figure__uid")
+        edges.extend(((FIGURE, str(figure)), str(claim)) for claim, figure in (*shown, *linked))
+    place = {node: number for number, node in enumerate(walk.before)}
+    for node, claim in sorted(edges, key=lambda edge: (place[edge[0]], edge[1])):  # nearest the cause first
+        walk.reach((CLAIM, claim), node)
 
 
 def _sections(walk: _Walk, study: Study, store: BlobStore | None) -> None:
+    for section, node in sections_naming(study, list(walk.before), store).items():
+        walk.reach((SECTION, section), node)
+
+
+def sections_naming(study: Study, nodes: Sequence[Node], store: BlobStore | None = None) -> dict[str, Node]:
+    """Uid of each section of the newest notes that names one of ``nodes``, with the node that it names."""
     notes = newest_notes(study)
-    if notes is None:
-        return
-    reached = keys_of(study, list(walk.before))
+    if notes is None or not nodes:
+        return {}
+    found: dict[str, Node] = {}
+    reached = keys_of(study, nodes)
     for section, named in sections_of(notes, store).items():
         for kind, keys in ((FIGURE, named.figures), (CLAIM, named.claims), (SOURCE, named.sources)):
-            hits = sorted(keys & reached.get(kind, {}).keys())
+            hits = sorted(keys & reached[kind].keys())
             if hits:
-                walk.reach((SECTION, str(section_uid(study, section))), reached[kind][hits[0]])
+                found[str(section_uid(study, section))] = reached[kind][hits[0]]
                 break
+    return found
 
 
 def keys_of(study: Study, nodes: Sequence[Node]) -> dict[str, dict[str, Node]]:

@@ -18,14 +18,27 @@ from django.db.models import F, Max, QuerySet
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.models import Claim, ClaimFigure, Figure, Source, StaleMark, StaleResolution
 from evidence.models.base import stream_of
-from evidence.propagation import CLAIM, FIGURE, SECTION, SOURCE, cause_of, chunks, dependants, study_of_cause
+from evidence.propagation import (
+    CLAIM,
+    EXCERPT,
+    FIGURE,
+    SECTION,
+    SOURCE,
+    VERSION,
+    cause_of,
+    chunks,
+    dependants,
+    sections_naming,
+    study_of_cause,
+)
 from runs.errors import DomainError
 from runs.models import Actor, Receipt, Study
 from workbench.blobs import BlobStore
 
 REBOUND, CONFIRMED, HEALED = StaleResolution.HOW
 REASON_LEAST, REASON_MOST = 3, 4000
-Target = tuple[str, str]
+PLACES = (SOURCE, VERSION, EXCERPT)  # causes that are a place in bytes; the others are a value
+Target = tuple[str, str]  # (kind, uid)
 
 
 def _text(name: str, value: str) -> str:
@@ -156,23 +169,22 @@ def _rebound(marks: Iterable[StaleMark]) -> list[StaleMark]:
 
     A changed place (source, version, excerpt): no path leads from it to the target. A changed value (figure, claim,
     plan, receipt): the target has a version that was recorded after the mark. A claim must show current versions
-    of all its figures besides.
+    of all its figures besides, and a section name no claim that does not.
     """
-    every = list(marks)
-    outdated = set(_outdated({str(mark.target_uid) for mark in every if mark.target_kind == CLAIM}))
     by_cause: dict[tuple[str, str], list[StaleMark]] = {}
-    for mark in every:
+    for mark in marks:
         by_cause.setdefault((mark.cause_kind, str(mark.cause_uid)), []).append(mark)
     found = []
-    for (kind, uid), same in by_cause.items():
-        reached = {(path.kind, path.uid) for path in dependants(kind, uid, superseded_only=kind == SOURCE)}
-        newer = {mark.pk for mark in same} if kind in ("source", "version", "excerpt") else _versions_after(same)
-        for mark in same:
-            target = (mark.target_kind, str(mark.target_uid))
-            place = kind in ("source", "version", "excerpt")
-            current = target not in reached if place else mark.pk in newer
-            if current and target[1] not in outdated:
-                found.append(mark)
+    for cause, same in by_cause.items():
+        outdated = [(CLAIM, uid) for uid in _outdated({str(m.target_uid) for m in same if m.target_kind == CLAIM})]
+        held: set[Target] = set(outdated)
+        if cause[0] in PLACES:
+            held |= {(path.kind, path.uid) for path in dependants(*cause, superseded_only=cause[0] == SOURCE)}
+            held |= {(SECTION, uid) for uid in sections_naming(same[0].study, outdated)}
+        else:
+            newer = _versions_after(same)
+            held |= {(mark.target_kind, str(mark.target_uid)) for mark in same if mark.pk not in newer}
+        found.extend(mark for mark in same if (mark.target_kind, str(mark.target_uid)) not in held)
     return found
 
 
