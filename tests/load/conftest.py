@@ -9,11 +9,13 @@ from django.db import transaction
 from pytest_django import DjangoDbBlocker
 
 from tests.load.generate import SMALL, generate
+from tests.load.points import add_logged
 
 
 @pytest.fixture(scope="module")
 def filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock(), transaction.atomic():
         generate(SMALL)
+        add_logged(30)
         yield
         transaction.set_rollback(True)

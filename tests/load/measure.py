@@ -23,10 +23,12 @@ def prepare() -> None:
 
     from runs.models import Membership, Plan, Run, Study, User
     from tests.load.generate import FULL, PRIVATE, add_draft, generate
+    from tests.load.points import add_logged
 
     call_command("migrate", verbosity=0)
     if not Run.objects.exists():
         generate(FULL)
+    add_logged(FULL.runs)
     if not Plan.objects.filter(slug="draft").exists():
         add_draft()
     Study.objects.filter(slug=PRIVATE).update(visibility="private")

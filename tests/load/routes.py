@@ -15,6 +15,7 @@ from runs.models import Plan, Study, Task, TaskSet
 from runs.query.keys import HAS, IS, KEYS
 from runs.query.lists import LISTS
 from tests.load.generate import Size, sha, uid
+from tests.load.logged import logged_addresses
 from tests.load.pages import addresses
 
 # Words that the generated world holds, for keys whose example it does not hold.
@@ -55,14 +56,9 @@ UNMEASURED = frozenset({
     "runs:token_revoke", "runs:sessions_end", "runs:user_create", "runs:user_change", "runs:member_add",
     "runs:member_remove", "runs:study_visibility", "runs:filter_save", "runs:filter_apply",
     "runs:filter_delete", "runs:run_control", "runs:receipts_verify", "runs:adapter", "runs:favicon",
-    "runs:trajectory_tokens", "login", "api:plan_preview", "runs:reading_judge",
+    "runs:trajectory_tokens", "login", "api:plan_preview", "runs:reading_judge", "runs:logged_file",
+    "runs:logged_rollout", "api:logged_run_create", "api:logged_run_log", "api:logged_run_status", "api:logged_run_link",
 })  # fmt: skip
-
-
-# Routes about logged runs and metric series: the world holds none, and a page of nothing would prove nothing.
-OF_SERIES = (
-    "runs:logged", "api:logged_run", "runs:layers_compare", "runs:card_export", "runs:metrics_table", "runs:layer_data",
-)  # fmt: skip
 
 
 def named() -> Iterator[tuple[str, str]]:
@@ -172,4 +168,4 @@ def lists_of_api(size: Size) -> dict[str, str]:
 def everything(size: Size) -> dict[str, str]:
     """Name -> address of all that is bounded. Needs the generated database."""
     pages = {f"page: {name}": address for name, address in addresses(size).items()}
-    return pages | details(size) | lists_of_api(size) | queries()
+    return pages | details(size) | lists_of_api(size) | queries() | logged_addresses()

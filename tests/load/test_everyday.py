@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.models import Group, Run, Trajectory, Turn
+from runs.models import Group, MetricChunk, Run, TrackedRun, Trajectory, Turn
 from tests.load.generate import SMALL
 from tests.load.pages import addresses
 from workbench.db import missing_triggers
@@ -20,7 +20,8 @@ MOST_OF_A_LIST = 30
 
 def test_counts_and_guards(filled: None, db: None) -> None:
     """100 runs, 250 groups of 4 slots with 10 turns each; history is guarded again."""
-    assert (Run.objects.count(), Group.objects.count()) == (100, 250)
+    assert (Run.objects.filter(origin=Run.NATIVE).count(), Group.objects.count()) == (100, 250)
+    assert TrackedRun.objects.count() == 30 and sum(MetricChunk.objects.values_list("points", flat=True)) == 30_000
     assert (Trajectory.objects.count(), Turn.objects.count()) == (1_000, 10_000)
     assert not missing_triggers(connection)
 

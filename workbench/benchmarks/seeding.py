@@ -11,15 +11,20 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from runs.models import Run, Study
 
 METRICS = ("loss", "reward", "kl", "entropy", "length")
 START_MS = 1_780_000_000_000
 SPIKE = 25.0
 NAME = "long"
 SERIES_BLOCK = 50_000
+LAST_STEP = 199
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def fill_mlflow(database: Path, what: Contents) -> str:
             uid = _uid(number)
             runs.append((uid, f"run {number}", "UNKNOWN", "", "", "bench", "FINISHED", START_MS + number, "active", 0))
             latest += [
-                (name, float(value), START_MS, 100, 0, uid)
+                (name, float(value), START_MS, LAST_STEP, 0, uid)
                 for name, value in zip(METRICS, what.last[number], strict=True)
             ]
             params += [("lr", f"{number % 7}e-4", uid), ("seed", str(number), uid)]
@@ -83,29 +88,45 @@ def fill_mlflow(database: Path, what: Contents) -> str:
 
 def fill_ours(what: Contents) -> tuple[str, str, str]:
     """(experiment id, id of the run with the long metric, token) in this process's database, which must be empty."""
-    from django.db import transaction
     from django.utils import timezone
 
     from runs.actions.actors import person_actor
     from runs.actions.studies import create_study
     from runs.actions.tokens import issue_token
     from runs.metrics import codec
-    from runs.metrics.names import LOGGED, logged_series_uid
     from runs.metrics.sealing import seal
     from runs.metrics.store import log_rows
-    from runs.models import MetricLatest, MetricSeries, Run, RunParameter, RunTag, TrackedRun, User
+    from runs.models import User
 
     now, user = timezone.now(), User.objects.create_user("bench")
     token = issue_token(user, name="bench", scopes=("read", "write", "log"), expires_at=None, at=now)[1]
     study = create_study("bench", title={"en": "bench"}, summary={}, by=user, at=now)
-    actor, start = person_actor(user), datetime.fromtimestamp(START_MS / 1000, UTC)
+    first = seed_runs(study, what, now)[0]
+    for begin in range(0, len(what.values), SERIES_BLOCK):
+        block = what.values[begin : begin + SERIES_BLOCK]
+        points = np.zeros(len(block), codec.LANDING)
+        points["step"] = np.arange(begin, begin + len(block))
+        points["time_ms"] = START_MS + points["step"]
+        points["value"] = block
+        log_rows(first, [NAME], points, source="api", actor=person_actor(user), at=now)
+    seal(first, at=now)
+    return str(study.pk), first.uid.hex, token
+
+
+def seed_runs(study: Study, what: Contents, now: datetime) -> list[Run]:
+    """Logged runs of a study with the newest value of each of ``METRICS``, two parameters and two tags; in order."""
+    from django.db import transaction
+
+    from runs.models import Run, RunParameter, RunTag, TrackedRun
+
+    start = datetime.fromtimestamp(START_MS / 1000, UTC)
     with transaction.atomic():
         made = [
             Run(uid=uuid.UUID(_uid(number)), origin=Run.TRACKED, name=f"run {number}", seed="", created_at=now)
             for number in range(what.runs)
         ]
         Run.objects.bulk_create(made, batch_size=500)
-        rows = list(Run.objects.order_by("pk"))
+        rows = list(Run.objects.filter(origin=Run.TRACKED).order_by("pk"))
         TrackedRun.objects.bulk_create(
             [
                 TrackedRun(
@@ -116,22 +137,7 @@ def fill_ours(what: Contents) -> tuple[str, str, str]:
             ],
             batch_size=500,
         )  # fmt: skip
-        series = [
-            MetricSeries(
-                uid=logged_series_uid(str(run.uid), "0", name), run=run, definition=LOGGED, phase="", split="",
-                labels={}, labels_key="{}", segment="0", name=name,
-            )
-            for run in rows for name in METRICS
-        ]  # fmt: skip
-        MetricSeries.objects.bulk_create(series, batch_size=500)
-        keys = list(MetricSeries.objects.order_by("pk").values_list("pk", "run_id", "name"))
-        MetricLatest.objects.bulk_create(
-            [
-                MetricLatest(series_id=pk, run_id=run, name=name, step=100, time_ms=START_MS, value=float(value))
-                for (pk, run, name), value in zip(keys, what.last.reshape(-1), strict=True)
-            ],
-            batch_size=500,
-        )
+        _seed_series(rows, what)
         RunParameter.objects.bulk_create(
             [
                 RunParameter(run=run, key=key, value=value, at=now)
@@ -148,12 +154,26 @@ def fill_ours(what: Contents) -> tuple[str, str, str]:
             ],
             batch_size=500,
         )
-    for begin in range(0, len(what.values), SERIES_BLOCK):
-        block = what.values[begin : begin + SERIES_BLOCK]
-        points = np.zeros(len(block), codec.LANDING)
-        points["step"] = np.arange(begin, begin + len(block))
-        points["time_ms"] = START_MS + points["step"]
-        points["value"] = block
-        log_rows(rows[0], [NAME], points, source="api", actor=actor, at=now)
-    seal(rows[0], at=now)
-    return str(study.pk), rows[0].uid.hex, token
+    return rows
+
+
+def _seed_series(rows: list[Run], what: Contents) -> None:
+    from runs.metrics.names import LOGGED, logged_series_uid
+    from runs.models import MetricLatest, MetricSeries
+
+    series = [
+        MetricSeries(
+            uid=logged_series_uid(str(run.uid), "0", name), run=run, definition=LOGGED, phase="", split="",
+            labels={}, labels_key="{}", segment="0", name=name,
+        )
+        for run in rows for name in METRICS
+    ]  # fmt: skip
+    MetricSeries.objects.bulk_create(series, batch_size=500)
+    keys = list(MetricSeries.objects.filter(definition=LOGGED).order_by("pk").values_list("pk", "run_id", "name"))
+    MetricLatest.objects.bulk_create(
+        [
+            MetricLatest(series_id=pk, run_id=run, name=name, step=LAST_STEP, time_ms=START_MS, value=float(value))
+            for (pk, run, name), value in zip(keys, what.last.reshape(-1), strict=True)
+        ],
+        batch_size=500,
+    )

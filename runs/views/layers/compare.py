@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from runs.access import principal_of, visible
 from runs.metrics.read import AXES as KNOWN_AXES
 from runs.models import Run
+from runs.models.plan import heavy
 from runs.presenters.frame import Crumb
 from runs.presenters.layers import comparison as shown
 from runs.presenters.layers.access import metric_study
@@ -78,16 +79,18 @@ def _query(runs: list[Run], axis: str) -> str:
 def _offered(request: HttpRequest, text: str, chosen: list[Run]) -> dict[str, Any]:
     """Runs to choose from: those chosen stay first, whatever the query narrows the others to."""
     principal = principal_of(request)
-    native = visible(principal, Run.objects.filter(origin=Run.NATIVE)).select_related(
-        "head", "plan_version__plan__study"
-    )
+    native = visible(principal, Run.objects.filter(origin=Run.NATIVE))
     for word in text.split():
         native = native.filter(name__icontains=word)
     here = [run for run in chosen if run.origin == Run.NATIVE]
     heads = [run.tracked for run in chosen if run.origin != Run.NATIVE]
-    native = native.order_by("-plan_version_id", "arm__position", "seed", "pk")[:OFFERED]
+    # keys first: the database would sort every column of ten thousand runs along
+    keys = list(
+        native.order_by("-plan_version_id", "arm__position", "seed", "pk").values_list("pk", flat=True)[:OFFERED]
+    )
+    rows = Run.objects.select_related("head", "plan_version__plan__study").defer(*heavy("plan_version__")).in_bulk(keys)
     return {
-        "offered": [*here, *(run for run in native if run not in here)],
+        "offered": [*here, *(rows[key] for key in keys if rows[key] not in here)],
         "offered_logged": [
             *heads,
             *(head for head in narrowed(logged_runs(principal), text)[:OFFERED] if head not in heads),
