@@ -33,6 +33,7 @@ from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
 from workbench.settings import child_environment
 from worker import handoff, recorder
+from worker.closing import collect_sources
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
 logger = logging.getLogger(__name__)
@@ -142,6 +143,8 @@ def _probe(job: Job) -> None:
 
 def _close(job: Job) -> None:
     recorder.commit_close(job)
+    if job.execution is not None:
+        collect_sources(job.execution.plan_version.plan.study)
 
 
 def _inspect(job: Job) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from runs.actions import imports
 from workbench.celery import app
 
-from . import lifecycle
+from . import closing, lifecycle
 
 COMPUTE = "/compute"  # the supervisor's name for workers that serve the engine's queues
 
@@ -31,9 +31,10 @@ def run_job(job_id: int) -> None:
 
 @app.task(name="worker.tasks.reap")
 def reap() -> None:
-    """Look for lost leases and lost messages, and for imports that nobody moves."""
+    """Look for lost leases and lost messages, imports that nobody moves, and closings whose records are no source."""
     lifecycle.reap()
     imports.resend_stale(timezone.now())
+    closing.collect_missing()
 
 
 @app.task(name=imports.TASK)

@@ -13,6 +13,7 @@ from django.db import transaction
 from evidence.actions.record import lock_evidence
 from evidence.actions.versions import add_source, check_version, watched_bytes
 from evidence.ingest import git, own
+from evidence.ingest.names import OWN
 from evidence.ingest.roots import Place, place, place_of, read_file, walk
 from evidence.models import Source, SourceVersion, WatchedFolder
 from runs.errors import DomainError
@@ -153,9 +154,7 @@ def add_from_git(
 
 def collect_own(study: Study, *, by: Actor, at: datetime) -> int:
     """Make sources of what the study's closed executions recorded; how many versions were added. Idempotent."""
-    known = dict(
-        Source.objects.filter(study=study, path__startswith=f"{own.FOLDER}/").values_list("path", "current__sha256")
-    )
+    known = dict(Source.objects.filter(study=study, path__startswith=f"{OWN}/").values_list("path", "current__sha256"))
     added = 0
     for item in own.records(study):
         if known.get(item.path) == item.sha256:

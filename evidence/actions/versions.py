@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db import transaction
 
 from evidence.actions.record import append, lock_evidence, record_uid
-from evidence.ingest.names import form_of, media_type_of, reference_name, source_path
+from evidence.ingest.names import OWN, form_of, media_type_of, reference_name, source_path
 from evidence.ingest.roots import place, read_file
-from evidence.models import Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
+from evidence.models import Excerpt, Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
 from runs.actions.receipts import append_receipt
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -120,6 +120,8 @@ def add_source(
     if not _COMMIT.fullmatch(commit):
         raise DomainError(f"commit: got {commit[:80]!r}, expected the full id of a commit, or nothing")
     path, (sha256, size) = source_path(path), _identity(data, sha256, size)
+    if path.startswith(f"{OWN}/") and origin in (Source.UPLOAD, Source.WATCHED, Source.GIT):
+        raise DomainError(f"path: got {path[:120]!r}, expected one outside {OWN}/, which holds our own records")
     form = form_of(path, data, form)
     named = {
         "reference": reference_name(reference),
@@ -168,6 +170,7 @@ def _next(source: Source, row: SourceVersion, given: dict[str, str], *, by: Acto
     source.current = row
     source.save(update_fields=["current", "state", "checked_at"])
     if old is not None:
+        _look_again(source, at=at)
         if not same_bytes:
             from evidence.actions.stale import mark_changed
 
@@ -281,14 +284,19 @@ def check_version(version: SourceVersion, *, by: Actor, at: datetime) -> str:
     return found.state
 
 
+def _look_again(source: Source, *, at: datetime) -> None:
+    """Search every excerpt of a source in its newest bytes."""
+    from evidence.actions.excerpts import check_excerpt
+
+    for excerpt in Excerpt.objects.filter(version__source=source).select_related("version__source").order_by("pk"):
+        check_excerpt(excerpt, at=at)
+
+
 def _follow(version: SourceVersion, found: Found, *, by: Actor, at: datetime) -> None:
     """What a changed state means for what rests on the version."""
     from evidence.actions.stale import heal, mark_changed
 
-    for excerpt in version.excerpts.order_by("pk"):
-        from evidence.actions.excerpts import check_excerpt
-
-        check_excerpt(excerpt, at=at)
+    _look_again(version.source, at=at)
     if found.state == Source.VERIFIED:
         heal("version", version.uid, by=by, at=at, note="the bytes are those of the recorded hash again")
     elif found.state in (Source.DRIFTED, Source.MISSING):

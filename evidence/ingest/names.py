@@ -11,6 +11,7 @@ from runs.actions.tracked_files import checked_path
 from runs.errors import DomainError
 
 PATH_MOST = 500
+OWN = "receipts"  # the folder of what our own executions recorded: nobody else writes there
 _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _SUFFIXES = {
     ".txt": "text", ".log": "text", ".py": "text", ".yaml": "text", ".yml": "text", ".toml": "text",

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.ingest.names import OWN
 from evidence.models import Source
 from runs.actions.closure import AGGREGATE, CLOSURE, EVALUATION_MANIFEST, RUN_MANIFEST, endpoint_results
 from runs.models import Document, Execution, Receipt, Run, Study
 from workbench.contracts.canonical import canonical_bytes, parse_canonical, sha256_hex
 
-FOLDER = "receipts"
 CLOSED = "execution.closed"  # the receipt after which nothing of the execution's stream belongs to its result
 RESULT_COLUMNS = (
     "id", "metric", "condition", "split", "compare", "first", "second", "state", "difference", "low", "high", "level",
@@ -38,7 +38,7 @@ class Own:
 
 
 def _own(path: str, origin: str, form: str, data: bytes, title_en: str, title_zh: str) -> Own:
-    return Own(f"{FOLDER}/{path}", origin, form, data, sha256_hex(data), title_en, title_zh)
+    return Own(f"{OWN}/{path}", origin, form, data, sha256_hex(data), title_en, title_zh)
 
 
 def records(study: Study) -> Iterator[Own]:
