@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Substr
 from django.http import Http404
 
-from runs.access import Principal, sees_everything, study_ids, version_ids
-from runs.models import Checkpoint, EvaluationItem, Group, Receipt, Run, StreamHead
+from runs.access import Principal, sees_everything, study_ids, version_ids, visible_jobs
+from runs.models import Checkpoint, EvaluationItem, Group, Job, Receipt, Run, StreamHead
+
+TROUBLED_JOBS = ("failed", "errored")
+INSPECTION = "inspect_plan"
+_OF_PLAN = len("inspect:") + 36 + len(":")  # of an inspection's key: what names its plan
 
 
 def visible_checkpoints(principal: Principal, rows: QuerySet[Checkpoint] | None = None) -> QuerySet[Checkpoint]:
@@ -28,6 +33,15 @@ def visible_checkpoints(principal: Principal, rows: QuerySet[Checkpoint] | None 
         | Exists(EvaluationItem.objects.filter(here, checkpoint=OuterRef("pk")))
     )
     return rows.filter(Q(run__plan_version__in=versions) | Q(pk__in=parents))
+
+
+def troubled_jobs(principal: Principal) -> QuerySet[Job]:
+    """Visible jobs that failed. An inspection counts until its plan has been inspected again."""
+    again = Job.objects.filter(kind=INSPECTION, study=OuterRef("study"), pk__gt=OuterRef("pk")).annotate(
+        plan_key=Substr("key", 1, _OF_PLAN)
+    )
+    done = Exists(again.filter(plan_key=Substr(OuterRef("key"), 1, _OF_PLAN)))
+    return visible_jobs(principal).filter(state__in=TROUBLED_JOBS).exclude(Q(kind=INSPECTION) & Q(done))
 
 
 def visible_heads(principal: Principal) -> QuerySet[StreamHead]:

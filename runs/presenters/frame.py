@@ -12,11 +12,10 @@ from django.utils.translation import gettext_lazy as _
 
 from runs.access import Principal, visible, visible_jobs, visible_studies
 from runs.models import EvaluationItem, Execution, Plan, Run, RunHead, Study
-from runs.visibility import visible_checkpoints, visible_heads
+from runs.visibility import troubled_jobs, visible_checkpoints, visible_heads
 
 TROUBLED_RUNS = ("interrupted", "stopped", "partial_invalid")
 EXPECTED_RUNS = ("refused",)  # by a gate that the frozen plan bound: an outcome, no trouble
-TROUBLED_JOBS = ("failed", "errored")
 
 
 # Sections without a count: what plans draw from; help and the interface for scripts.
@@ -71,7 +70,7 @@ RUN_HEAD_STUDY = "run__plan_version__plan__study"
 def attention_count(principal: Principal) -> int:
     """Visible runs and jobs that a person should look at."""
     heads = visible(principal, RunHead.objects.filter(state__in=TROUBLED_RUNS), RUN_HEAD_STUDY)
-    jobs = visible_jobs(principal).filter(state__in=TROUBLED_JOBS)
+    jobs = troubled_jobs(principal)
     found: int = principal.once("attention", lambda: heads.count() + jobs.count())
     return found
 

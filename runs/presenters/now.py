@@ -13,13 +13,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from runs.access import Principal, visible, visible_jobs, visible_studies
+from runs.access import Principal, visible, visible_studies
 from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study
 from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
-from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_JOBS, TROUBLED_RUNS, attention_count
+from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count
 from runs.presenters.progress import Progress, held_by_execution, run_progress
 from runs.readings.fired import FiredWarning, fired_on
+from runs.visibility import troubled_jobs
 
 LIMIT = 12
 
@@ -122,8 +123,7 @@ def attention(principal: Principal, limit: int = LIMIT) -> list[Attention]:
             reverse("runs:job", args=[job.uid]),
             job.finished_at or job.created_at,
         )
-        for job in visible_jobs(principal)
-        .filter(state__in=TROUBLED_JOBS)
+        for job in troubled_jobs(principal)
         .select_related("run__plan_version__plan")
         .defer(*heavy("run__plan_version__"))
         .order_by("-created_at")[:limit]

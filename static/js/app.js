@@ -12,6 +12,13 @@
   };
   const currentTheme = () => root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 
+  // MLflow clients print /#/experiments/<id>/runs/<32 hexadecimal digits>: the part after # never reaches the server.
+  const logged = location.pathname === "/" && location.hash.match(/^#\/experiments\/[^/]+(?:\/runs\/([0-9a-f]{32}))?$/);
+  if (logged) {
+    const uid = (logged[1] || "").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+    location.replace(uid ? `/logged/${uid}/` : "/logged/");
+  }
+
   // A short message at the foot of the window, also read out.
   let toastTimer;
   const toast = (message) => {

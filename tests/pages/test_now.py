@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from runs.models import Execution, RunHead
+from runs.access import Principal
+from runs.models import Execution, Job, RunHead, Study, User
 from runs.presenters.executions import read_preparing
+from runs.visibility import INSPECTION, troubled_jobs
 from tests.pages.state import World
 from workbench.paths import Home
 
@@ -106,3 +109,28 @@ def test_query_count_is_bounded(
 
 def test_post_is_refused(client: Client, world: World, db: None) -> None:
     assert client.post("/").status_code == 405
+
+
+def test_a_failed_inspection_counts_until_its_plan_was_inspected_again(world: World, db: None) -> None:
+    """Two attempts at one plan and one at another: the first is no news once the second exists."""
+    study = Study.objects.get(slug="fatal-mask-pair")
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def inspect(plan: int, number: int, state: str) -> None:
+        key = f"inspect:{UUID(int=plan)}:r{number}:1"
+        Job.objects.create(
+            uid=uuid4(), key=key, kind=INSPECTION, queue="rollout", study=study, state=state, created_at=at
+        )
+
+    principal = Principal(User.objects.create_superuser("site"))
+    before = troubled_jobs(principal).count()
+    inspect(1, 1, "failed")
+    inspect(2, 1, "failed")
+    assert troubled_jobs(principal).count() == before + 2
+    inspect(1, 2, "queued")
+    assert troubled_jobs(principal).count() == before + 1
+    inspect(2, 2, "failed")
+    assert troubled_jobs(principal).count() == before + 1
+    assert set(troubled_jobs(principal).filter(kind=INSPECTION).values_list("key", flat=True)) == {
+        f"inspect:{UUID(int=2)}:r2:1"
+    }

@@ -64,7 +64,7 @@ def layers(request: HttpRequest, uid: UUID) -> HttpResponse:
         "unlogged": [key for key in LAYERS if key not in {section.key for section in sections}],
         "headline": headline(sections),
         "live": is_live(run),
-        "axes": AXES,
+        "axes": (("step", _("batch")), *AXES[1:]) if native else AXES,
         "phase": phase,
         "phases": [(key, word_of(key)) for key in phases],
         "may_judge": _may_judge(request, run),
