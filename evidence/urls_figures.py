@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from evidence.views import figures
+
+urlpatterns: list[URLPattern] = [
+    path("figures/<uuid:uid>/", figures.one, name="figure"),
+    path("figures/<uuid:uid>/card/", figures.card, name="figure_card"),
+]

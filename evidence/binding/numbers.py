@@ -189,6 +189,4 @@ def bare_numbers(text: str, language: str = "") -> list[BareNumber]:
                 last[1] = max(int(last[1]), stop)
                 continue
         joined.append([start, stop, why])
-    return [
-        BareNumber(int(start), int(stop), text[int(start) : int(stop)], str(why)) for start, stop, why in joined
-    ]
+    return [BareNumber(int(start), int(stop), text[int(start) : int(stop)], str(why)) for start, stop, why in joined]

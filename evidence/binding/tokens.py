@@ -185,7 +185,7 @@ def check_pieces(
         if piece.kind == TEXT:
             found.extend(_prose(piece, language))
         elif piece.kind == FIGURE and piece.value not in figures:
-            message = f"figure: got {piece.value!r}, expected the key of a figure of this study; bind it on /figures/new/"
+            message = f"figure: got {piece.value!r}, expected the key of a figure here; bind it on /figures/new/"
             found.append(Trouble("unknown_figure", message, **at))
         elif piece.kind == SOURCE and piece.value not in references:
             message = f"source: got {piece.value!r}, expected the reference of a source of this study"

@@ -1,0 +1,396 @@
+"""What a binding is, and what it gives now: every kind resolved to an exact value with its unit.
+
+excerpt: a number inside a quotation · pointer, cell: a place of a source · derivation: an expression over figures ·
+receipt: a place of a receipt's body · endpoint, cell_rate: a closed execution · pending, unavailable: no value, and
+why. Resolving reads and changes nothing; the same binding over the same bytes gives the same fraction everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from evidence.binding.closed import PARTS, QUANTITIES, Closed, cell_counts, closed_execution, endpoint_value
+from evidence.binding.expressions import ExpressionError, Quantity, evaluate, names, parse, parse_unit, show_unit
+from evidence.binding.places import place_of, stored_bytes
+from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number
+from evidence.binding.values import exact, places_of, written
+from evidence.models import Excerpt, ExcerptHead, Figure, FigureVersion, Source, SourceVersion
+from runs.errors import DomainError
+from runs.models import PlanVersion, Receipt, StreamHead, Study
+from workbench.contracts.canonical import sha256_hex
+from workbench.contracts.errors import ContractError
+
+MOST_OPERANDS, MOST_TEXT, DEEPEST = 64, 2000, 100
+# Type -> members that it needs, and those that it may have; hashes that a binding was pinned to included.
+_PINS = {"plan_sha256", "aggregate_sha256", "closure_sha256"}
+MEMBERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "excerpt": (frozenset({"excerpt", "number"}), frozenset({"occurrence"})),
+    "pointer": (frozenset({"source", "pointer"}), frozenset()),
+    "cell": (frozenset({"source", "column", "key_column", "key"}), frozenset()),
+    "derivation": (frozenset({"expression", "figures"}), frozenset()),
+    "receipt": (frozenset({"sha256", "pointer"}), frozenset()),
+    "endpoint": (frozenset({"endpoint", "quantity"}), frozenset({"arms", *_PINS})),
+    "cell_rate": (frozenset({"checkpoint", "condition", "split", "outcome"}), frozenset({"part", *_PINS})),
+    "pending": (frozenset({"fills"}), frozenset()),
+    "unavailable": (frozenset({"reason_en"}), frozenset({"reason_zh"})),
+}
+CLOSED_TYPES = ("endpoint", "cell_rate")
+
+
+class BindingError(DomainError):
+    """A binding that cannot be read, or that leads to no number."""
+
+
+class Unreachable(BindingError):
+    """The bytes that a binding needs are not held here: nothing can be recomputed."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a binding gives. ``value`` None: pending or unavailable. ``trouble``: what weakens or breaks it."""
+
+    value: Fraction | None
+    state: str = Figure.BOUND
+    unit: str = ""
+    numerator: Fraction | None = None
+    denominator: Fraction | None = None
+    trouble: str = ""
+    source_version: SourceVersion | None = None
+    excerpt: Excerpt | None = None
+    inputs: tuple[tuple[str, Figure], ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+
+
+class Recomputed(NamedTuple):
+    """A figure computed again: its state, its exact value as text (None: none), and what is wrong with it."""
+
+    state: str
+    value: str | None
+    trouble: str
+
+
+def check_binding(binding: Any) -> dict[str, Any]:
+    """A binding with its members checked. Raises ``BindingError`` naming the one that is wrong."""
+    if not isinstance(binding, dict) or binding.get("type") not in MEMBERS:
+        got = binding.get("type") if isinstance(binding, dict) else type(binding).__name__
+        raise BindingError(f"binding.type: got {str(got)[:80]!r}, expected one of {', '.join(MEMBERS)}")
+    needed, free = MEMBERS[binding["type"]]
+    given = set(binding) - {"type"}
+    for name in sorted(needed - given):
+        raise BindingError(f"binding.{name}: got nothing, expected it in a binding of type {binding['type']}")
+    for name in sorted(given - needed - free, key=str):
+        expected = ", ".join(sorted((needed | free) - _PINS))
+        raise BindingError(f"binding.{str(name)[:80]}: got an unknown member, expected {expected}")
+    for name in given - {"occurrence", "figures", "fills", "arms"}:
+        value = binding[name]
+        if not isinstance(value, str) or len(value) > MOST_TEXT or "\x00" in value:
+            raise BindingError(f"binding.{name}: got {str(value)[:80]!r}, expected a text of at most {MOST_TEXT}")
+    _PARTICULAR.get(binding["type"], lambda _binding: None)(binding)
+    return dict(binding)
+
+
+def _check_excerpt(binding: dict[str, Any]) -> None:
+    occurrence = binding.get("occurrence", 1)
+    if not isinstance(occurrence, int) or isinstance(occurrence, bool) or not 1 <= occurrence <= 1000:
+        raise BindingError(f"binding.occurrence: got {str(occurrence)[:80]!r}, expected a whole number from 1")
+
+
+def _check_derivation(binding: dict[str, Any]) -> None:
+    figures = binding["figures"]
+    if not isinstance(figures, dict) or not 1 <= len(figures) <= MOST_OPERANDS:
+        raise BindingError(f"binding.figures: got {str(figures)[:80]!r}, expected 1 to {MOST_OPERANDS} names with keys")
+    for name, key in figures.items():
+        if not isinstance(name, str) or not name.isidentifier() or not isinstance(key, str) or not 0 < len(key) <= 100:
+            raise BindingError(f"binding.figures: got {str(name)[:40]!r}: {str(key)[:80]!r}, expected a name and a key")
+    used = names(parse(binding["expression"]))
+    unused = sorted(set(figures) - used)
+    if unused:
+        raise BindingError(f"binding.figures.{unused[0]}: got a figure that the expression does not use, expected none")
+    missing = sorted(used - set(figures))
+    if missing:
+        raise BindingError(f"binding.figures: got none for {missing[0]!r} of the expression, expected the figure's key")
+
+
+def _check_closed(binding: dict[str, Any]) -> None:
+    arms = binding.get("arms")
+    if arms is not None and (not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms)):
+        raise BindingError(f"binding.arms: got {str(arms)[:80]!r}, expected a list of arms")
+    if "quantity" in binding and binding["quantity"] not in QUANTITIES:
+        got = binding["quantity"][:80]
+        raise BindingError(f"binding.quantity: got {got!r}, expected one of {', '.join(QUANTITIES)}")
+    if binding.get("part", "n") not in PARTS:
+        raise BindingError(f"binding.part: got {binding['part'][:80]!r}, expected n, of, or nothing for the rate")
+
+
+def _check_pending(binding: dict[str, Any]) -> None:
+    fills = binding["fills"]
+    members = set(fills) if isinstance(fills, dict) else set()
+    in_words = bool(members) and members <= {"words_en", "words_zh"}
+    of_plan = {"plan", "endpoint"} <= members <= {"plan", "endpoint", "quantity", "arms"}
+    texts = all(isinstance(fills[name], str) and 0 < len(fills[name]) <= MOST_TEXT for name in members - {"arms"})
+    if not (in_words or of_plan) or not texts:
+        raise BindingError(
+            f"binding.fills: got {str(fills)[:120]}, expected a plan with its endpoint, or words that say what fills it"
+        )
+    _check_closed({name: fills[name] for name in members & {"quantity", "arms"}})
+
+
+def _check_unavailable(binding: dict[str, Any]) -> None:
+    if not binding["reason_en"].strip() and not binding.get("reason_zh", "").strip():
+        raise BindingError("binding.reason_en: got nothing, expected why there is no value")
+
+
+_PARTICULAR: Mapping[str, Any] = {
+    "excerpt": _check_excerpt, "derivation": _check_derivation, "endpoint": _check_closed, "cell_rate": _check_closed,
+    "pending": _check_pending, "unavailable": _check_unavailable,
+}  # fmt: skip
+
+# The worst state of what a value rests on is its own.
+_ORDER = (Figure.BOUND, Figure.CLAIMED, Figure.DRIFTED)
+_OF_PLACE = {
+    ExcerptHead.FOUND: Figure.BOUND, ExcerptHead.MOVED: Figure.BOUND, ExcerptHead.TRANSCRIBED: Figure.CLAIMED,
+    ExcerptHead.ORPHAN: Figure.DRIFTED, ExcerptHead.UNAVAILABLE: Figure.CLAIMED,
+}  # fmt: skip
+
+
+def number_in(text: str, wanted: str, occurrence: int = 1) -> Fraction:
+    """The value of a number as it stands in a text, its ``occurrence`` from 1. Raises ``BindingError``."""
+    value = written(wanted)
+    places = places_of(text, wanted)
+    if len(places) < occurrence:
+        raise BindingError(
+            f"binding.number: got {wanted[:40]!r}, occurrence {occurrence}, of which the excerpt holds {len(places)}; "
+            "expected a number as it is written there"
+        )
+    return value
+
+
+class Resolver:
+    """Resolves the figures of one study. Keeps what it has read, so that many figures cost few reads."""
+
+    def __init__(self, study: Study, bound_for: str = "") -> None:
+        """``bound_for``: the key that a binding is meant for, so that one which leads back to it is a circle."""
+        self.study = study
+        self._figures: dict[str, Figure] = {}
+        self._sources: dict[str, Source] = {}
+        self._bytes: dict[int, bytes | None] = {}
+        self._closed: dict[int, Closed] = {}
+        self._done: dict[int, Resolved | DomainError] = {}
+        self._path: list[str] = [bound_for] if bound_for else []
+
+    def figure(self, key: str) -> Figure:
+        """The figure of a key. Raises ``BindingError``."""
+        if key not in self._figures:
+            rows = Figure.objects.filter(study=self.study, key=key).select_related(*HEAD)
+            found = rows.first()
+            if found is None or found.current is None:
+                raise BindingError(f"figure: got {key[:100]!r}, expected the key of a figure of {self.study.slug}")
+            self._figures[key] = found
+        return self._figures[key]
+
+    def load(self, figures: list[Figure]) -> None:
+        """Take in figures that have been read with ``HEAD`` already."""
+        self._figures.update((figure.key, figure) for figure in figures)
+
+    def resolve(self, binding: Mapping[str, Any], plan_version: PlanVersion | None = None) -> Resolved:
+        """What a checked binding gives now. Raises ``BindingError`` and its like, naming what is wrong."""
+        try:
+            found: Resolved = getattr(self, f"_{binding['type']}")(binding, plan_version)
+        except (SelectorError, ExpressionError) as error:
+            raise BindingError(str(error)) from error
+        return found
+
+    def of_figure(self, figure: Figure) -> Resolved:
+        """What a figure's current binding gives now; a figure that rests on itself is refused by name."""
+        if figure.key in self._path:
+            circle = " -> ".join([*self._path[self._path.index(figure.key) :], figure.key])
+            raise BindingError(f"derivation: got a circle {circle}, expected figures that rest on others")
+        if len(self._path) >= DEEPEST:
+            raise BindingError(f"derivation: got more than {DEEPEST} figures that rest on each other, expected fewer")
+        if figure.pk not in self._done:
+            assert figure.current is not None
+            self._path.append(figure.key)
+            try:
+                self._done[figure.pk] = self.resolve(figure.current.binding, figure.current.plan_version)
+            except DomainError as error:
+                self._done[figure.pk] = error
+            finally:
+                self._path.pop()
+        found = self._done[figure.pk]
+        if isinstance(found, DomainError):
+            raise found
+        return found
+
+    def _source(self, path: str) -> tuple[Source, SourceVersion]:
+        if path not in self._sources:
+            rows = Source.objects.filter(study=self.study, path=path).select_related("current")
+            found = rows.first()
+            if found is None:
+                raise BindingError(f"binding.source: got {path[:200]!r}, expected the path of a source of this study")
+            self._sources[path] = found
+        source = self._sources[path]
+        if source.current is None:
+            raise BindingError(f"binding.source: got {path[:200]!r}, which has no version, expected one with bytes")
+        source.current.source = source
+        return source, source.current
+
+    def _read(self, path: str) -> tuple[Source, SourceVersion, bytes, str]:
+        """(source, newest version, its bytes as they lie there, trouble)."""
+        source, version = self._source(path)
+        if version.pk not in self._bytes:
+            self._bytes[version.pk] = stored_bytes(version) if version.held else None
+        data = self._bytes[version.pk]
+        if data is None:
+            why = "are gone" if version.held else "are not held here, only their hash"
+            raise Unreachable(f"binding.source: got {path[:200]!r}, whose bytes {why}; expected bytes to read")
+        trouble = "" if sha256_hex(data) == version.sha256 else "the bytes of the source differ from their hash"
+        return source, version, data, trouble or _drift(source)
+
+    def _place(self, version: SourceVersion, text: str, trouble: str) -> Resolved:
+        state = Figure.DRIFTED if trouble else Figure.BOUND
+        return Resolved(written(text), state, trouble=trouble, source_version=version)
+
+    def _pointer(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        _source, version, data, trouble = self._read(binding["source"])
+        value = at_pointer(data, binding["pointer"])
+        if not is_number(value):
+            kind = type(value).__name__
+            raise BindingError(f"binding.pointer: got a {kind} at {binding['pointer'][:80]!r}, expected a number")
+        return self._place(version, str(value), trouble)
+
+    def _cell(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        _source, version, data, trouble = self._read(binding["source"])
+        return self._place(version, at_cell(data, binding["column"], binding["key_column"], binding["key"]), trouble)
+
+    def _excerpt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        rows = Excerpt.objects.select_related("version__source__current")
+        excerpt = rows.filter(study=self.study, key=binding["excerpt"]).first()
+        if excerpt is None:
+            got = binding["excerpt"][:100]
+            raise BindingError(f"binding.excerpt: got {got!r}, expected the key of an excerpt of this study")
+        value = number_in(excerpt.text, binding["number"], binding.get("occurrence", 1))
+        place = place_of(excerpt, self._bytes)
+        state = _OF_PLACE[place.state]
+        trouble = place.trouble or (_drift(excerpt.version.source) if excerpt.kind == Excerpt.MATCHED else "")
+        if trouble and place.state != ExcerptHead.UNAVAILABLE:
+            state = Figure.DRIFTED
+        first, slash, second = binding["number"].partition("/")
+        rate = (written(first), written(second)) if slash else (None, None)
+        return Resolved(value, state, "", *rate, trouble, excerpt.version, excerpt)
+
+    def _derivation(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        inputs = tuple((name, self.figure(key)) for name, key in sorted(binding["figures"].items()))
+        quantities, states, troubles = {}, [Figure.BOUND], []
+        for name, figure in inputs:
+            found = self.of_figure(figure)
+            if found.value is None:
+                raise BindingError(f"{name}: got {figure.key}, which has no value ({found.state}), expected one")
+            assert figure.current is not None
+            quantities[name] = Quantity(found.value, parse_unit(figure.current.unit))
+            states.append(found.state)
+            troubles += [f"{figure.key}: {found.trouble}"] if found.trouble else []
+        value = evaluate(binding["expression"], quantities)
+        rate: tuple[Fraction | None, Fraction | None] = (None, None)
+        parts = [part.strip() for part in binding["expression"].split("/")]
+        if len(parts) == 2 and all(part in quantities for part in parts):
+            rate = quantities[parts[0]].value, quantities[parts[1]].value
+        state = max(states, key=_ORDER.index)
+        return Resolved(value.value, state, show_unit(value.unit), *rate, "; ".join(troubles)[:2000], inputs=inputs)
+
+    def _receipt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        row = Receipt.objects.filter(sha256=binding["sha256"]).first()
+        if row is None or not StreamHead.objects.filter(stream=row.stream, study=self.study).exists():
+            raise BindingError(f"binding.sha256: got {binding['sha256'][:64]!r}, expected a receipt of this study")
+        data = bytes(row.bytes)
+        value = at_pointer(data, binding["pointer"])
+        if not is_number(value):
+            raise BindingError(f"binding.pointer: got no number at {binding['pointer'][:80]!r}, expected one")
+        trouble = "" if sha256_hex(data) == row.sha256 else "the receipt's bytes differ from their hash"
+        return Resolved(written(str(value)), Figure.DRIFTED if trouble else Figure.BOUND, trouble=trouble)
+
+    def _of_plan(self, version: PlanVersion | None) -> Closed:
+        if version is None:
+            raise BindingError("plan_version: got none, expected the frozen version whose closed execution is read")
+        if version.plan.study_id != self.study.pk:
+            raise BindingError(f"plan_version: got one of another study, expected one of {self.study.slug}")
+        if version.pk not in self._closed:
+            self._closed[version.pk] = closed_execution(version)
+        return self._closed[version.pk]
+
+    def _pinned(self, binding: Mapping[str, Any], closed: Closed, found: Resolved) -> Resolved:
+        other = [name for name, value in closed.pins.items() if binding.get(name, value) != value]
+        if not other:
+            return replace(found, pins=closed.pins)
+        trouble = f"{other[0]}: got {closed.pins[other[0]]}, expected {binding[other[0]]}, which was bound"
+        return replace(found, pins=closed.pins, state=Figure.DRIFTED, trouble=trouble)
+
+    def _endpoint(self, binding: Mapping[str, Any], version: PlanVersion | None) -> Resolved:
+        closed = self._of_plan(version)
+        value = endpoint_value(closed, binding["endpoint"], binding["quantity"], binding.get("arms"))
+        return self._pinned(binding, closed, Resolved(value))
+
+    def _cell_rate(self, binding: Mapping[str, Any], version: PlanVersion | None) -> Resolved:
+        closed = self._of_plan(version)
+        place = (binding["checkpoint"], binding["condition"], binding["split"], binding["outcome"])
+        n, of = cell_counts(closed, *place)
+        part = binding.get("part")
+        whole = Resolved(n / of, numerator=n, denominator=of)
+        return self._pinned(binding, closed, whole if part is None else Resolved(n if part == "n" else of))
+
+    def _pending(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        return Resolved(None, Figure.PENDING, trouble=fills_words(binding))
+
+    def _unavailable(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
+        return Resolved(None, Figure.UNAVAILABLE, trouble=binding["reason_en"] or binding.get("reason_zh", ""))
+
+
+HEAD = ("current", "current__plan_version__plan")  # what ``Resolver`` reads of a figure
+
+
+def _drift(source: Source) -> str:
+    return "the source has drifted" if source.state == Source.DRIFTED else ""
+
+
+def fills_words(binding: Mapping[str, Any], chinese: bool = False) -> str:
+    """What fills a pending figure, in words."""
+    fills = binding["fills"]
+    if "plan" in fills:
+        return f"{fills['plan']}: {fills['endpoint']}"
+    first, second = ("words_zh", "words_en") if chinese else ("words_en", "words_zh")
+    return str(fills.get(first) or fills.get(second) or "")
+
+
+def stored_difference(version: FigureVersion, found: Resolved) -> str:
+    """How what a binding gives now differs from what its version stored; empty where it does not."""
+    now = {
+        "value": None if found.value is None else exact(found.value),
+        "numerator": "" if found.numerator is None else exact(found.numerator),
+        "denominator": "" if found.denominator is None else exact(found.denominator),
+    }
+    for name, value in now.items():
+        if getattr(version, name) != value:
+            return f"{name}: recomputes to {value}, stored is {getattr(version, name)}"
+    return ""
+
+
+def recompute(figure: Figure, resolver: Resolver | None = None) -> Recomputed:
+    """A figure computed again from what it is bound to. Reads, changes nothing and raises nothing of a binding."""
+    version = figure.current
+    if version is None:
+        return Recomputed(Figure.UNAVAILABLE, None, "the figure has no version")
+    if resolver is None:
+        resolver = Resolver(figure.study)
+    try:
+        found = resolver.of_figure(figure)
+    except Unreachable as error:
+        return Recomputed(Figure.CLAIMED, None, str(error))
+    except (DomainError, ContractError) as error:
+        return Recomputed(Figure.DRIFTED, None, str(error))
+    value = None if found.value is None else exact(found.value)
+    difference = stored_difference(version, found)
+    if difference:
+        return Recomputed(Figure.DRIFTED, value, difference)
+    return Recomputed(found.state, value, found.trouble)

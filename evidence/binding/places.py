@@ -1,0 +1,126 @@
+"""Where an excerpt stands in bytes: in those that it was taken from, and in the newest ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.binding.selectors import SelectorError, Span, TextQuote, at_cell, at_pointer, decode, find_quote
+from evidence.models import Excerpt, ExcerptHead, SourceVersion
+from runs.storage import blob_store
+from workbench.contracts.canonical import sha256_hex
+
+MOST_MATCHED, MOST_TRANSCRIBED = 4000, 200
+_MEMBERS = {
+    Excerpt.QUOTE: ({"exact"}, {"prefix", "suffix", "line"}),
+    Excerpt.POINTER: ({"pointer"}, set()),
+    Excerpt.CELL: ({"column", "key_column", "key"}, set()),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a search found. ``state`` of ``ExcerptHead``; lines from 1 for a quotation, else None."""
+
+    state: str
+    first_line: int | None = None
+    last_line: int | None = None
+    trouble: str = ""
+
+
+def check_selector(form: str, selector: Any) -> dict[str, Any]:
+    """A selector with its members checked. Raises ``SelectorError`` naming the one that is wrong."""
+    if form not in _MEMBERS:
+        raise SelectorError(f"form: got {str(form)[:80]!r}, expected one of {', '.join(_MEMBERS)}")
+    needed, free = _MEMBERS[form]
+    if not isinstance(selector, dict):
+        raise SelectorError(f"selector: got {type(selector).__name__}, expected an object")
+    for name in sorted(needed - set(selector)):
+        raise SelectorError(f"selector.{name}: got nothing, expected a text")
+    for name, value in selector.items():
+        if name not in needed | free:
+            expected = ", ".join(sorted(needed | free))
+            raise SelectorError(f"selector.{str(name)[:80]}: got an unknown member, expected one of {expected}")
+        right = isinstance(value, int) and not isinstance(value, bool) and value > 0 if name == "line" else (
+            isinstance(value, str) and len(value) <= 5000 and "\x00" not in value
+        )  # fmt: skip
+        if not right and not (name == "line" and value is None):
+            expected = "a line from 1" if name == "line" else "a text of at most 5000 characters"
+            raise SelectorError(f"selector.{name}: got {str(value)[:80]!r}, expected {expected}")
+    return dict(selector)
+
+
+def quote_of(selector: dict[str, Any]) -> TextQuote:
+    """The quotation that a selector says."""
+    return TextQuote(
+        selector["exact"], selector.get("prefix") or "", selector.get("suffix") or "", selector.get("line")
+    )
+
+
+def scalar_text(value: Any) -> str:
+    """A JSON value as an excerpt keeps it: scalars as written, others as compact JSON."""
+    if isinstance(value, str):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def find(form: str, selector: dict[str, Any], data: bytes, text: str | None = None) -> tuple[str, Span | None]:
+    """(text, span of a quotation) of a selector in bytes; ``text``: what a reader makes of them, where not UTF-8.
+
+    Raises ``SelectorError`` where nothing, or more than one place, is found.
+    """
+    if form == Excerpt.QUOTE:
+        span = find_quote(decode(data) if text is None else text, quote_of(selector))
+        return str(selector["exact"]), span
+    if form == Excerpt.POINTER:
+        return scalar_text(at_pointer(data, selector["pointer"])), None
+    return at_cell(data, selector["column"], selector["key_column"], selector["key"]), None
+
+
+def stored_bytes(version: SourceVersion) -> bytes | None:
+    """The bytes that lie under a version's hash now, whatever they hash to; None where there are none."""
+    try:
+        return blob_store().path(version.sha256).read_bytes()
+    except OSError:
+        return None
+
+
+def readable(version: SourceVersion, data: bytes) -> str | None:
+    """Text of bytes that are no UTF-8 text themselves (the text layer of a PDF); None: read them as UTF-8."""
+    if version.source.form != "pdf":
+        return None
+    from evidence.reading import text_of
+
+    return str(text_of(version).text)
+
+
+def place_of(excerpt: Excerpt, cache: dict[int, bytes | None] | None = None) -> Place:
+    """Where an excerpt stands now: in the newest held version of its source. Reads, changes nothing.
+
+    Bytes that are not those of the recorded hash show nothing: what is found in them counts as moved.
+    """
+    if excerpt.kind == Excerpt.TRANSCRIBED:
+        return Place(ExcerptHead.TRANSCRIBED)
+    newest = excerpt.version.source.current
+    version = newest if newest is not None and newest.held else excerpt.version
+    if cache is None or version.pk not in cache:
+        data = stored_bytes(version)
+        if cache is not None:
+            cache[version.pk] = data
+    else:
+        data = cache[version.pk]
+    if data is None:
+        return Place(ExcerptHead.UNAVAILABLE, trouble="the bytes of the source are gone")
+    own = sha256_hex(data) == version.sha256
+    try:
+        text, span = find(excerpt.form, excerpt.selector, data, readable(version, data))
+    except SelectorError as error:
+        return Place(ExcerptHead.ORPHAN, trouble=str(error))
+    if text != excerpt.text:
+        return Place(ExcerptHead.ORPHAN, trouble=f"the place reads {text[:80]!r}, expected {excerpt.text[:80]!r}")
+    lines = (None, None) if span is None else (span.first_line, span.last_line)
+    if not own:
+        return Place(ExcerptHead.MOVED, *lines, "the bytes differ from their recorded hash")
+    same = version.pk == excerpt.version_id or span is None or excerpt.selector.get("line") == span.first_line
+    return Place(ExcerptHead.FOUND if same else ExcerptHead.MOVED, *lines)
