@@ -20,7 +20,8 @@ AHEAD = 4  # files that wait for a thread, for each thread
 
 @dataclass(frozen=True)
 class Held:
-    """What lies under a name. ``found``: the SHA-256 of the bytes, None where there are none; ``trouble`` says why.
+    """What lies under a name. ``found``: the SHA-256 of the bytes, None where none could be read; ``trouble`` says why.
+    ``gone``: there is no file of that name.
 
     ``size``: bytes that were hashed, 0 where there are none.
     """
@@ -29,6 +30,7 @@ class Held:
     found: str | None
     size: int
     trouble: str = ""
+    gone: bool = False
 
     @property
     def intact(self) -> bool:
@@ -52,7 +54,7 @@ def _held(store: BlobStore, sha256: str) -> Held:
     try:
         found, size = file_sha256(store.path(sha256))
     except FileNotFoundError:
-        return Held(sha256, None, 0, "no file of that name in the store")
+        return Held(sha256, None, 0, "no file of that name in the store", gone=True)
     except (OSError, ValueError) as error:
         return Held(sha256, None, 0, f"{type(error).__name__}: {error}")
     return Held(sha256, found, size)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import F, Max, Q
+from django.db.models import F, Q
 
 from evidence.models import (
     ClaimFigure,
@@ -220,8 +220,8 @@ def _versions(cause: Node, superseded_only: bool) -> list[int]:
         return []
     rows = SourceVersion.objects.filter(source__uid=cause[1])
     if superseded_only:
-        newest = rows.aggregate(newest=Max("number"))["newest"]
-        rows = rows.filter(number__lt=newest or 0)
+        newest = rows.order_by("-number").values_list("sha256", flat=True).first()
+        rows = rows.exclude(sha256=newest)  # the same bytes under another number supersede nothing
     return list(rows.values_list("pk", flat=True))
 
 

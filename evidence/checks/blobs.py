@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evidence.hashing import Held, hash_held
 from evidence.report import TOMBSTONED, StepLog
 from runs.actions.retention import kept_for_good
 from runs.actions.tombstones import standing_tombstones
 from runs.models import BlobRef, Checkpoint, Group, TaskSet, UpdateBatch
-from workbench.blobs import BlobCorrupt, BlobMissing, BlobStore
+from workbench.blobs import BlobStore
 
 CHUNK = 1000
 
@@ -30,8 +31,14 @@ def referenced() -> Iterator[tuple[str, str, int | None]]:
                 yield found[0], f"{table}.{column}", found[1] if size else None
 
 
-def check_blobs(log: StepLog, store: BlobStore) -> None:
-    """Hash each blob once; a missing one differs from a tombstoned one."""
+def check_blobs(log: StepLog, store: BlobStore, hashed: dict[str, Held] | None = None) -> None:
+    """Hash each blob once, on every core; a missing one differs from a tombstoned one.
+
+    ``hashed`` receives what lies under each name.
+    """
+    hashed = {} if hashed is None else hashed
+    for held in hash_held(store, dict.fromkeys(sha256 for sha256, _where, _stated in referenced())):
+        hashed[held.sha256] = held
     tombstoned, faults = judged_tombstones(store)
     log.count(len(tombstoned) + len(faults))
     for sha256, column, expected, got in faults:
@@ -42,7 +49,7 @@ def check_blobs(log: StepLog, store: BlobStore) -> None:
         table, column = where.split(".")
         if sha256 not in sizes:
             log.count()
-            sizes[sha256] = _size(log, store, sha256, table, column, sha256 in tombstoned)
+            sizes[sha256] = _size(log, hashed.get(sha256), sha256, table, column, sha256 in tombstoned)
             if sha256 not in ledger:
                 log.problem("runs_blobref", sha256, "sha256", expected=f"an entry, since {where} names it", got=None)
         size = sizes[sha256]
@@ -76,15 +83,16 @@ def judged_tombstones(store: BlobStore) -> tuple[set[str], list[tuple[str, str, 
     return allowed, faults
 
 
-def _size(log: StepLog, store: BlobStore, sha256: str, table: str, column: str, is_tombstoned: bool) -> int | None:
+def _size(log: StepLog, held: Held | None, sha256: str, table: str, column: str, is_tombstoned: bool) -> int | None:
     """Size of an intact blob; None where it is absent, damaged or no name at all."""
-    try:
-        return len(store.get(sha256))
-    except BlobMissing:
+    if held is None or (held.found is None and held.gone):
         severity = TOMBSTONED if is_tombstoned else "problem"
         log.problem(table, sha256, column, expected="a blob in the store", got=None, severity=severity)
-    except BlobCorrupt as error:
-        log.problem(table, sha256, column, expected=sha256, got=str(error))
-    except ValueError as error:
-        log.problem(table, sha256, column, expected="a SHA-256", got=str(error))
+    elif held.found is None:
+        log.problem(table, sha256, column, expected="a SHA-256 with readable bytes", got=held.trouble)
+    elif not held.intact:
+        got = f"blob: got bytes that hash to {held.found}, expected {sha256}"
+        log.problem(table, sha256, column, expected=sha256, got=got)
+    else:
+        return held.size
     return None

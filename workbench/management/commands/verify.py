@@ -10,8 +10,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.utils import timezone
 
 from evidence.verify import STEPS, verify
+from runs.actions.actors import service_actor
 from runs.storage import blob_store
 from workbench.home import initialise
 
@@ -19,7 +21,7 @@ SHOWN = 50
 
 
 class Command(BaseCommand):
-    """Changes nothing. Exit status 1 where anything disagrees; tombstoned bytes are no fault."""
+    """Changes nothing, unless ``--record``. Exit status 1 where anything disagrees; tombstoned bytes are no fault."""
 
     help = "Recompute chains, records, rows, blobs, captures, numbers, closures and replays; exit 1 on a problem."
     requires_system_checks: list[str] = []
@@ -27,6 +29,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
         parser.add_argument("--no-replay", action="store_true", help="leave out step 10, the environment's replay")
+        parser.add_argument(
+            "--record",
+            action="store_true",
+            help="first write what has changed in evidence: checks of sources, states, marks; heal what is back",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         initialise(settings.HOME)
@@ -39,14 +46,22 @@ class Command(BaseCommand):
                 current[0] = step
                 sys.stderr.write(f"({step}) {STEPS[step]}\n")
 
+        recorded = self._record() if options["record"] else None
         report = verify(store=blob_store(), recompute=None if options["no_replay"] else recompute, on_progress=progress)
-        result = {**report.as_json(), "wall_s": round(time.monotonic() - started, 2)}
+        result = {**report.as_json(), "recorded": recorded, "wall_s": round(time.monotonic() - started, 2)}
         if options["json"]:
             self.stdout.write(json.dumps(result, ensure_ascii=False))
         else:
             self._print(result, [str(problem) for problem in report.faults])
         if not report.ok:
             raise SystemExit(1)
+
+    def _record(self) -> dict[str, int]:
+        from evidence.recording import record_checks
+
+        found = record_checks(store=blob_store(), by=service_actor("verify"), at=timezone.now()).as_json()
+        sys.stderr.write("recorded: " + ", ".join(f"{count} {name}" for name, count in found.items()) + "\n")
+        return found
 
     def _print(self, result: dict[str, Any], faults: list[str]) -> None:
         for step in result["steps"]:
