@@ -12,7 +12,7 @@ from runs.errors import DomainError
 
 PATH_MOST = 500
 OWN = "receipts"  # the folder of what our own executions recorded: nobody else writes there
-_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+_REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,31}")
 _SUFFIXES = {
     ".txt": "text", ".log": "text", ".py": "text", ".yaml": "text", ".yml": "text", ".toml": "text",
     ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".bib": "latex", ".json": "json", ".jsonl": "jsonl",
@@ -46,7 +46,7 @@ def source_path(text: str) -> str:
 def reference_name(text: str) -> str:
     """A short name such as R1, or nothing. Raises ``DomainError``."""
     if text and not _REFERENCE.fullmatch(text):
-        raise DomainError(f"reference: got {text[:80]!r}, expected up to 32 letters, digits, dots, dashes")
+        raise DomainError(f"reference: got {text[:80]!r}, expected a letter and up to 31 letters, digits, dots, dashes")
     return text
 
 
