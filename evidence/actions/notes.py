@@ -10,10 +10,11 @@ from typing import Any
 from django.db import transaction
 
 from evidence.actions.record import append, lock_evidence, record_uid
+from evidence.binding.tokens import check_pieces, check_text
 from evidence.models import AcceptanceContract, Claim, Figure, NotesVersion, Source, SourceVersion
 from evidence.notes.read import KIND, current
 from evidence.notes.schema import Fault, NotesInvalid, normalise
-from evidence.notes.texts import NAME_TOKEN, leaves, texts_of
+from evidence.notes.texts import leaves, texts_of
 from runs.errors import DomainError, StaleTransition
 from runs.models import Actor, Study
 from runs.storage import blob_store, reference_blobs
@@ -25,17 +26,25 @@ DRAFT, RESULTS = "draft", "results"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def _unknown(document: Mapping[str, Any], study: Study) -> list[Fault]:
-    """Keys and labels that name nothing in the study. Texts are looked at by ``_said``."""
-    known = {
+def _known(study: Study) -> dict[str, set[str]]:
+    """Keys of figures and claims, references of sources."""
+    return {
         "figure": set(Figure.objects.filter(study=study).values_list("key", flat=True)),
         "claim": set(Claim.objects.filter(study=study).values_list("key", flat=True)),
         "source": set(Source.objects.filter(study=study).exclude(reference="").values_list("reference", flat=True)),
     }
+
+
+_NAMES = {
+    "figure": "figure", "figure?": "figure", "keys": "figure", "claim": "claim", "claims": "claim", "refs": "source",
+}  # fmt: skip
+
+
+def _unknown(document: Mapping[str, Any], known: Mapping[str, set[str]]) -> list[Fault]:
+    """Keys and labels that name nothing in the study. Texts are looked at by ``said``."""
     found = []
     for path, kind, value in leaves(document):
-        what = {"figure": "figure", "figure?": "figure", "keys": "figure", "claim": "claim", "claims": "claim",
-                "refs": "source"}.get(kind)  # fmt: skip
+        what = _NAMES.get(kind)
         if what is None or value is None:
             continue
         for at, key in enumerate(value) if isinstance(value, list) else [(None, value)]:
@@ -45,25 +54,20 @@ def _unknown(document: Mapping[str, Any], study: Study) -> list[Fault]:
     return found
 
 
-def _said(document: Mapping[str, Any], study: Study) -> list[Fault]:
+def _said(document: Mapping[str, Any], known: Mapping[str, set[str]]) -> list[Fault]:
     """What the texts may not say: bare numbers, unknown figures and sources, names that are not declared."""
-    from evidence.binding.tokens import check_text
-
     declared = {item["text"] for item in document["names"]}
-    found = []
-    for path, language, text in texts_of(document):
-        for trouble in check_text(study, text, language):
-            found.append(Fault(path, *_two(str(trouble))))
-        for name in NAME_TOKEN.findall(text):
-            if name.strip() not in declared:
-                found.append(Fault(path, repr(name), "a name that stands in names, with the reason why it is one"))
-    return found
+    return [
+        Fault(path, *_two(trouble.message))
+        for path, language, text in texts_of(document)
+        for trouble in check_pieces(text, language, figures=known["figure"], references=known["source"], names=declared)
+    ]
 
 
 def _two(message: str) -> tuple[str, str]:
-    """(got, expected) of a message."""
-    got, between, expected = message.partition(", expected ")
-    return (got.partition(": got ")[2] or got), (expected if between else "other words")
+    """(got, expected) of a message of the form "field: got value, expected what" or "…; expected what"."""
+    got, expected = re.split(r"[,;] expected ", message, maxsplit=1)
+    return got.partition(": got ")[2], expected
 
 
 def check_document(study: Study, document: Any) -> tuple[dict[str, Any], list[Fault]]:
@@ -71,7 +75,8 @@ def check_document(study: Study, document: Any) -> tuple[dict[str, Any], list[Fa
     found = normalise(document)
     if found["study"] != study.slug:
         raise NotesInvalid([Fault("study", repr(found["study"]), f"{study.slug}, the study that it is saved in")])
-    return found, [*_unknown(found, study), *_said(found, study)]
+    known = _known(study)
+    return found, [*_unknown(found, known), *_said(found, known)]
 
 
 def save_notes(
@@ -143,8 +148,6 @@ def accept_contract(
 
     ``results`` needs the hash of a source of the study: the manuscript that it binds. Raises ``DomainError``.
     """
-    from evidence.binding.tokens import check_text
-
     if status not in STATUSES:
         raise DomainError(f"status: got {status[:80]!r}, expected one of {', '.join(STATUSES)}")
     if assurance not in (DRAFT, RESULTS):

@@ -20,11 +20,15 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that a document may not hold. ``path``: dotted, items from 0 (``sections.3.blocks.0.text.en``)."""
+    """One thing that a document may not hold. ``path``: dotted, items from 0 (``sections.3.blocks.0.text.en``).
+
+    ``structural``: an object, list or member that the tree itself lacks, rather than a value that is wrong.
+    """
 
     path: str
     got: str
     expected: str
+    structural: bool = False
 
     def __str__(self) -> str:
         return f"{self.path}: got {self.got}, expected {self.expected}"
@@ -50,12 +54,13 @@ def _join(path: str, name: str | int) -> str:
 
 def _text(value: Any, path: str, needed: bool) -> Iterator[Fault]:
     if not isinstance(value, Mapping) or set(value) != set(LANGUAGES):
-        yield Fault(path, _shown(value), "an object with the texts en and zh")
+        yield Fault(path, _shown(value), "an object with the texts en and zh", structural=True)
         return
     for language in LANGUAGES:
         text = value[language]
         if not isinstance(text, str) or "\x00" in text or len(text) > shapes.MOST_TEXT:
-            yield Fault(f"{path}.{language}", _shown(text), f"text of at most {shapes.MOST_TEXT} characters")
+            wanted = f"text of at most {shapes.MOST_TEXT} characters"
+            yield Fault(f"{path}.{language}", _shown(text), wanted, structural=not isinstance(text, str))
             return
     if needed and not any(value[language].strip() for language in LANGUAGES):
         yield Fault(f"{path}.en", "nothing", "text in at least one language")
@@ -97,16 +102,16 @@ def _simple(value: Any, field: Field, path: str) -> Iterator[Fault]:
 def _items(value: Any, field: Field, path: str) -> Iterator[Fault]:
     """Faults of a list itself: what it is and how long."""
     if not isinstance(value, list):
-        yield Fault(path, _shown(value), "a list")
+        yield Fault(path, _shown(value), "a list", structural=True)
     elif field.count and len(value) != field.count:
-        yield Fault(path, f"{len(value)} items", f"{field.count}")
+        yield Fault(path, f"{len(value)} items", f"{field.count}", structural=True)
     elif len(value) > shapes.MOST_ITEMS:
         yield Fault(path, f"{len(value)} items", f"at most {shapes.MOST_ITEMS}")
 
 
 def _cell(value: Any, path: str) -> Iterator[Fault]:
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in shapes.CELLS:
-        yield Fault(path, _shown(value), f"an object with one of {', '.join(shapes.CELLS)}")
+        yield Fault(path, _shown(value), f"an object with one of {', '.join(shapes.CELLS)}", structural=True)
         return
     ((name, inner),) = value.items()
     yield from _member(inner, shapes.CELLS[name], f"{path}.{name}", 0)
@@ -152,7 +157,7 @@ def _each(value: list[Any], field: Field, path: str, depth: int) -> Iterator[Fau
 def _rows(value: list[Any], path: str) -> Iterator[Fault]:
     for at, row in enumerate(value):
         if not isinstance(row, list):
-            yield Fault(f"{path}.{at}", _shown(row), "a list of cells")
+            yield Fault(f"{path}.{at}", _shown(row), "a list of cells", structural=True)
             continue
         for column, cell in enumerate(row):
             yield from _cell(cell, f"{path}.{at}.{column}")
@@ -165,7 +170,7 @@ def _item(item: Any, field: Field, path: str, depth: int) -> Iterator[Fault]:
         yield from _object(item, field.shape, path, depth)
     elif not isinstance(item, Mapping) or item.get("type") not in shapes.BLOCK_TYPES:
         got = item.get("type") if isinstance(item, Mapping) else item
-        yield Fault(f"{path}.type", _shown(got), f"one of {', '.join(shapes.BLOCK_TYPES)}")
+        yield Fault(f"{path}.type", _shown(got), f"one of {', '.join(shapes.BLOCK_TYPES)}", structural=True)
     elif depth >= shapes.DEEPEST:
         yield Fault(path, "a block within details within details", f"at most {shapes.DEEPEST} levels")
     else:
@@ -174,18 +179,19 @@ def _item(item: Any, field: Field, path: str, depth: int) -> Iterator[Fault]:
 
 def _object(value: Any, shape: str, path: str, depth: int) -> Iterator[Fault]:
     if not isinstance(value, Mapping):
-        yield Fault(path or "document", _shown(value), "an object")
+        yield Fault(path or "document", _shown(value), "an object", structural=True)
         return
     fields = shapes.SHAPES[shape]
     known = {field.name for field in fields} | ({"type"} if shape in shapes.BLOCK_TYPES else set())
     for name in value:
         if name not in known:
-            yield Fault(_join(path, str(name)[:80]), _shown(value[name]), f"no such member; {', '.join(sorted(known))}")
+            wanted = f"no such member; {', '.join(sorted(known))}"
+            yield Fault(_join(path, str(name)[:80]), _shown(value[name]), wanted, structural=True)
     for field in fields:
         if field.name in value:
             yield from _member(value[field.name], field, _join(path, field.name), depth)
         elif field.default is ...:
-            yield Fault(_join(path, field.name), "nothing", _wanted(field))
+            yield Fault(_join(path, field.name), "nothing", _wanted(field), structural=True)
     if shape == "table":
         yield from _even(value, path)
 

@@ -10,7 +10,6 @@ from typing import Any
 from evidence.notes import shapes
 from evidence.notes.schema import LANGUAGES
 
-NAME_TOKEN = re.compile(r"\{\{name:([^{}]*)\}\}")
 _WHOLE = re.compile(r"\[\[[^\[\]]*\]\]|\[@[^\[\]]*\]|\{\{[^{}]*\}\}")  # a token is never cut
 _TOKEN, _CITED = "\x01", "\x02"
 _END = re.compile(r"(?:[。！？]+[\"'”’）)]*|[.!?]+[\"'”’)]*(?=\s+[A-Z\x01“‘\"(]|\s*$|\s*\x02))(?:\s*\x02+)*\s*")
