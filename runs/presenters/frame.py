@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Sum
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from runs.access import Principal, visible, visible_jobs, visible_studies
@@ -30,6 +30,13 @@ WITHIN_RUNS = (
     ("runs:groups", _("Groups")),
     ("runs:trajectories", _("Trajectories")),
     ("runs:compare", _("Compare")),
+)
+# Sections of the app that stands above this one: named by their address, so that nothing of it is imported here.
+EVIDENCE = (
+    ("evidence:claims", _("Claims")),
+    ("evidence:sources", _("Sources")),
+    ("evidence:figures", _("Figures")),
+    ("evidence:reviews", _("Reviews")),
 )
 HELP = (("runs:query_language", _("Query language")), ("api_docs", _("API")))
 
@@ -64,7 +71,19 @@ class Frame:
     crumbs: list[Crumb]
 
 
+Count = int | None
+_COUNTS: dict[str, Callable[[Principal], dict[str, Count]]] = {}  # what other apps count, by their own name
+ALERTS = frozenset({"reviews"})  # sections whose count asks for something to be done
+
 RUN_HEAD_STUDY = "run__plan_version__plan__study"
+
+
+def register_counts(name: str, function: Callable[[Principal], dict[str, Count]]) -> None:
+    """Let an app count its sections: ``function`` gives counts by section for a principal, None for no count.
+
+    Called once when the app is ready; the same ``name`` again replaces the function.
+    """
+    _COUNTS[name] = function
 
 
 def attention_count(principal: Principal) -> int:
@@ -94,6 +113,23 @@ def _plain(entries: Iterable[tuple[str, Any]], section: str) -> list[NavItem]:
         NavItem(word, reverse(name), None, name.rpartition(":")[2] == section, first=at == 0)
         for at, (name, word) in enumerate(entries)
     ]
+
+
+def _evidence(principal: Principal, section: str) -> list[NavItem]:
+    """Sections of claims and what they rest on, where this installation has their pages."""
+    counts: dict[str, Count] = {}
+    for function in _COUNTS.values():
+        counts.update(function(principal))
+    found = []
+    for address, word in EVIDENCE:
+        name = address.rpartition(":")[2]
+        try:
+            url = reverse(address)
+        except NoReverseMatch:
+            continue
+        count = counts.get(name)
+        found.append(NavItem(word, url, count, name == section, name in ALERTS and bool(count), first=not found))
+    return found
 
 
 def _counted(principal: Principal, section: str) -> dict[str, NavItem]:
@@ -137,9 +173,10 @@ def build_frame(principal: Principal, section: str, study: Study | None, crumbs:
     within = [replace(item, first=False) for item in _plain(WITHIN_RUNS, section)]
     within.append(NavItem(_("Metrics"), reverse("runs:metrics_table"), None, section == "metrics"))
     outcomes = _outcomes(_executed(principal, study), section)
-    evidence = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
-    evidence[0] = replace(evidence[0], first=not outcomes)
-    nav = [counted["now"], counted["plans"], counted["runs"], *within, *outcomes, *evidence]
+    records = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
+    claims = _evidence(principal, section)
+    records[0] = replace(records[0], first=bool(claims) or not outcomes)
+    nav = [counted["now"], counted["plans"], counted["runs"], *within, *outcomes, *claims, *records]
     nav += [*_plain(CATALOGUE, section), *_plain(HELP, section)]
     studies = list(visible_studies(principal).order_by("slug"))
     return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)
