@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from evidence.notes.read import KIND as NOTES
 from evidence.outward.archive import BundleReader, open_bundle
 from evidence.outward.check import verify_bundle
 from evidence.outward.contents import CLAIM_COLUMNS, FIGURE_COLUMNS, SOURCE_COLUMNS
+from evidence.outward.foreign import IMPORTED, STREAM
 from runs.actions.actors import OWN_FAMILY, SERVICE_FAMILY
 from runs.actions.audit import record_change
 from runs.actions.members import PEOPLE
@@ -42,7 +43,6 @@ from runs.storage import blob_store, reference_blobs
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.chain import genesis
 
-STREAM, IMPORTED = "bundles", "bundle.imported"  # receipts of this home about bundles that it took in
 KINDS: dict[str, type[EvidenceRecord]] = {model.KIND: model for model in RECORDS}
 
 
@@ -59,7 +59,6 @@ class Imported:
     records: int = 0
     plans: int = 0
     blobs: int = 0
-    notes: list[str] = field(default_factory=list)
 
 
 def import_bundle(file: Path, *, by: Actor, at: datetime.datetime, key: str = "") -> Imported:
@@ -341,12 +340,3 @@ def _column(model: type[models.Model], name: str, given: Any) -> Any:
     if isinstance(column, models.DateTimeField):
         return _time(given)
     return column.to_python(given)  # type: ignore[union-attr]
-
-
-def foreign_streams() -> dict[str, int]:
-    """Streams that came in with bundles, and how many of their receipts: their runs and anchors stay in the bundle."""
-    lengths: dict[str, int] = {}
-    for data in Receipt.objects.filter(stream=STREAM, kind=IMPORTED).values_list("bytes", flat=True):
-        for stream, seq, _sha256 in parse_canonical(bytes(data))["body"]["streams"]:
-            lengths[stream] = max(lengths.get(stream, 0), seq)
-    return lengths

@@ -16,10 +16,13 @@ from evidence.outward.bundle import Written, write_bundle
 from runs.models import Execution, Study
 from runs.storage import blob_store
 from tests.evidence_outward.world import AT, add_evidence
+from tests.runs.conftest import sqlite_template
 from tests.runs.engine_double import Engine
 from tests.runs.scripted import Lab
 from tests.runs.test_advance import ALONE
 from worker import lifecycle
+
+__all__ = ["sqlite_template"]
 
 
 @dataclass
