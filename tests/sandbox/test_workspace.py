@@ -1,0 +1,53 @@
+"""Trees in and out of a workspace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.sandbox.workspace import TreeRefused, checked_path, read_tree, remove, workspace
+
+NAMES = st.text("abcXYZ_-.é中 ", min_size=1, max_size=8).filter(lambda name: name not in (".", ".."))
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\x00b", "a\\b", "x" * 301]
+)
+def test_paths_that_leave_or_are_ambiguous(path: str) -> None:
+    with pytest.raises(TreeRefused, match="expected a relative path inside the tree"):
+        checked_path(path)
+
+
+@given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.binary(max_size=50), max_size=6))
+def test_what_goes_in_comes_out(files: dict[str, bytes]) -> None:
+    """Unless one path is a folder of another."""
+    names = set(files)
+    if any(other.startswith(name + "/") for name in names for other in names):
+        return
+    with workspace(files) as folder:
+        assert read_tree(folder) == dict(sorted(files.items()))
+    assert not folder.exists()
+
+
+def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
+    os.symlink("/etc", tmp_path / "folder")
+    with pytest.raises(TreeRefused, match="folder: got no regular file"):
+        read_tree(tmp_path)
+    (tmp_path / "folder").unlink()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TreeRefused, match="pipe: got no regular file"):
+        read_tree(tmp_path)
+
+
+def test_a_folder_without_rights_is_removed(tmp_path: Path) -> None:
+    place = tmp_path / "tree"
+    (place / "a" / "b").mkdir(parents=True)
+    (place / "a" / "b" / "file").write_bytes(b"x")
+    (place / "a" / "b").chmod(0)
+    (place / "a").chmod(0)
+    remove(place)
+    assert not place.exists()

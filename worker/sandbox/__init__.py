@@ -1,0 +1,1 @@
+"""Runs programs that nobody trusts: one interface, back ends ``bubblewrap`` and ``plain``."""

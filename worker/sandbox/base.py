@@ -1,0 +1,102 @@
+"""What a sandbox is asked, what it answers, and what it does not cover.
+
+Covered by ``bubblewrap``, each attacked by a test: no network; no process outside is seen or can be signalled;
+no file outside the workspace and the read-only system folders is seen; nothing outside the workspace can be
+written; bounds on processes, memory, file size, open files, CPU time and wall time; nothing that was started is
+left, nor any file of it outside the workspace; the environment holds what the caller names, nothing else.
+
+Not covered: faults of the kernel itself; timing and cache side channels between sandboxes; the load that a
+program within its bounds puts on its neighbours; the contents of the read-only system folders, which every
+program may read; what a program does with the files of its own workspace.
+``plain`` bounds resources and time and ends the process group; it hides nothing and stops no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from workbench.contracts.errors import FaultBoundary
+
+MEBIBYTE = 1 << 20
+
+
+class SandboxFault(FaultBoundary):
+    """The sandbox itself failed, or there is none that may be used here: the result is unknown, never a verdict."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one run. Seconds, bytes and numbers; every one is enforced by the kernel or by ending the run."""
+
+    wall_s: float = 10.0
+    cpu_s: int = 5
+    memory_bytes: int = 512 * MEBIBYTE
+    file_bytes: int = 16 * MEBIBYTE  # of one file
+    scratch_bytes: int = 64 * MEBIBYTE  # of /tmp, and of what is written in a copied workspace
+    processes: int = 32
+    open_files: int = 128
+    output_bytes: int = MEBIBYTE  # of each stream that is kept; more is read, counted and dropped
+
+
+@dataclass(frozen=True)
+class Level:
+    """How well a back end separates, as receipts record it. ``unisolated``: nothing is hidden from the program."""
+
+    backend: str
+    version: str
+    process_bound: str  # cgroup, rlimit, none
+    memory_bound: str  # cgroup, rlimit
+    unisolated: bool = False
+
+    def record(self) -> dict[str, object]:
+        """What a receipt says."""
+        return {
+            "backend": self.backend,
+            "version": self.version,
+            "process_bound": self.process_bound,
+            "memory_bound": self.memory_bound,
+            "unisolated": self.unisolated,
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run did. ``exit_code`` None: ended by a signal, whose number is ``signal``.
+
+    ``timed_out``: ended for its wall time. ``*_bytes``: how much each stream wrote, also beyond what was kept.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    stdout: bytes
+    stderr: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+    setup_s: float
+    run_s: float
+    cleanup_s: float
+    level: Level
+
+
+@dataclass(frozen=True)
+class Program:
+    """``argv`` runs in the workspace, which it sees as ``/w``. ``shown``: further folders, read-only, by place."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    shown: Mapping[str, Path] = field(default_factory=dict)
+
+
+class Sandbox(Protocol):
+    """Runs a program on a workspace folder that the caller made and removes; see ``workspace``."""
+
+    level: Level
+
+    def run(self, workspace: Path, program: Program, limits: Limits) -> Outcome:
+        """Raises ``SandboxFault`` where the sandbox failed; a program that fails is an outcome."""
+        ...

@@ -1,0 +1,79 @@
+"""A control group for one run, where the machine lets this process make one (version 1 or 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from functools import lru_cache
+from pathlib import Path
+from uuid import uuid4
+
+ROOT = Path("/sys/fs/cgroup")
+ENDING_SECONDS = 5.0
+
+
+class Groups:
+    """The control groups of one run: bounds on processes and memory, and the certain end of all that is in them."""
+
+    def __init__(self, folders: dict[str, Path]):
+        self.folders = folders
+
+    def join(self) -> None:
+        """Called in the child before it executes: everything that it starts belongs to the groups."""
+        for folder in set(self.folders.values()):
+            (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def close(self) -> None:
+        """Kill what is left and remove the groups. Raises ``OSError`` where something would not end."""
+        end = time.monotonic() + ENDING_SECONDS
+        for folder in set(self.folders.values()):
+            while pids := (folder / "cgroup.procs").read_text().split():
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                if time.monotonic() > end:
+                    raise OSError(f"{len(pids)} processes of {folder.name} would not end")
+                time.sleep(0.002)
+            folder.rmdir()
+
+
+@lru_cache(maxsize=1)
+def places() -> dict[str, Path]:
+    """Controller -> folder below which a group can be made, of ``pids`` and ``memory``; tried once a process."""
+    if (ROOT / "cgroup.controllers").exists():
+        own = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2].lstrip("/")
+        candidates = dict.fromkeys(("pids", "memory"), ROOT / own)
+    else:
+        candidates = {name: ROOT / name for name in ("pids", "memory")}
+    return {name: folder for name, folder in candidates.items() if _works(name, folder)}
+
+
+def _works(name: str, folder: Path) -> bool:
+    trial = folder / f"workbench-{uuid4().hex}"
+    try:
+        trial.mkdir()
+    except OSError:
+        return False
+    try:
+        return (trial / _FILES[name][0]).exists() or (trial / _FILES[name][1]).exists()
+    finally:
+        trial.rmdir()
+
+
+_FILES = {"pids": ("pids.max", "pids.max"), "memory": ("memory.max", "memory.limit_in_bytes")}
+
+
+def make(bounds: dict[str, int]) -> Groups:
+    """Groups with these bounds, of the controllers that can be used here. Raises ``OSError``."""
+    name, folders = f"workbench-{uuid4().hex}", {}
+    for controller, bound in bounds.items():
+        if controller not in places():
+            continue
+        folder = places()[controller] / name
+        folder.mkdir(exist_ok=True)
+        folders[controller] = folder
+        file = next(folder / item for item in _FILES[controller] if (folder / item).exists())
+        file.write_text(str(bound))
+    return Groups(folders)
