@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from evidence.actions.record import lock_evidence
 from evidence.actions.reviews import HELD_MINUTES, KINDS, item_of, parse_item, reserve
-from evidence.models import Claim, ClaimVersion, Figure, Link, Reservation, Review, Source
+from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, Link, Reservation, Review, Source
 from runs.access import REVIEW_WRITE, Principal, can, get_visible, visible, visible_studies
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -53,14 +53,31 @@ def actor_of(principal: Principal) -> Actor | None:
     return found
 
 
+def _same_words() -> dict[str, Any]:
+    """What ``evidence.status.same_words`` says, as a condition on reviews: they saw the words that stand now."""
+    names = ("text_en", "text_zh", "kind", "scope_en", "scope_zh", "denominator_en", "denominator_zh", "endpoint")
+    return {f"claim_version__{name}": F(f"claim__current__{name}") for name in names}
+
+
+def _judged(reviews: QuerySet[Review]) -> QuerySet[Review]:
+    """Reviews that still count: unanswered, of the words that stand now, and of the figures' present bindings."""
+    plan = Q(claim_version__plan_version=F("claim__current__plan_version")) | Q(
+        claim_version__plan_version__isnull=True, claim__current__plan_version__isnull=True
+    )
+    bound_later = ClaimFigure.objects.filter(version=OuterRef("claim__current"), figure__current__at__gt=OuterRef("at"))
+    found = reviews.filter(plan, answers__isnull=True, **_same_words())
+    return found.filter(Q(link__figure__isnull=True) | Q(link__figure__current__at__lte=F("at"))).exclude(
+        Exists(bound_later)
+    )
+
+
 def _links() -> QuerySet[Link]:
-    """Links without an unanswered verdict on the words of now, or with an answered one that nobody took up again."""
+    """Links without a verdict that still counts, or with an answered one that nobody took up again."""
     here = Review.objects.filter(link=OuterRef("pk"))
-    judged = here.filter(claim_version=OuterRef("claim__current"), answers__isnull=True)
     return (
         Link.objects.filter(withdrawal__isnull=True)
         .exclude(claim__status=Claim.WITHDRAWN)
-        .filter(~Exists(judged) | Exists(_taken_up_by_nobody(here)))
+        .filter(~Exists(_judged(here)) | Exists(_taken_up_by_nobody(here)))
     )
 
 
@@ -104,7 +121,9 @@ RELATED: dict[str, tuple[str, ...]] = {
         "figure__current__source_version__source", "figure__current__excerpt__version__source",
     ),
     "source": ("study", "current"),
-    "figure": ("study", "current__source_version__source", "current__excerpt__version__source"),
+    "figure": (
+        "study", "current__source_version__source", "current__excerpt__version__source", "current__plan_version__plan",
+    ),
     "claim": ("study", "current", "author"),
     "answer": ("study", "claim__current", "claim__author", "actor", "link__excerpt", "link__figure"),
 }  # fmt: skip

@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path, register_converter
+from django.urls.converters import StringConverter
 
-urlpatterns: list[URLPattern] = []
+from evidence.actions.reviews import KINDS
+from evidence.views import reviews
+
+
+class QueueItem(StringConverter):
+    """``link:<uid>``: an item of the review queue."""
+
+    regex = rf"(?:{'|'.join(KINDS)}):[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
+
+
+register_converter(QueueItem, "queue_item")
+
+urlpatterns: list[URLPattern] = [
+    path("reviews/", reviews.queue, name="reviews"),
+    path("reviews/take/", reviews.take_next, name="review_take"),
+    path("reviews/answers/<uuid:uid>/", reviews.answer, name="review_answer"),
+    path("reviews/<queue_item:name>/", reviews.item, name="review_item"),
+    path("reviews/<queue_item:name>/reserve/", reviews.hold, name="review_reserve"),
+    path("reviews/<queue_item:name>/release/", reviews.let_go, name="review_release"),
+    path("reviews/<queue_item:name>/record/", reviews.record, name="review_record"),
+]

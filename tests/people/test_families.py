@@ -66,6 +66,8 @@ def test_verify_misses_the_receipt_of_a_family_that_was_written_by_hand(place: P
     before = [item for item in verify(store=blob_store()).problems if item.table == "runs_actor"]
     user = User.objects.create(username="eve")
     forged = person_actor(user, "elsewhere")
-    found = [item for item in verify(store=blob_store()).problems if item.table == "runs_actor" and item.severity == PROBLEM]
+    found = [
+        item for item in verify(store=blob_store()).problems if item.table == "runs_actor" and item.severity == PROBLEM
+    ]
     assert before == [] and [(item.row, item.column) for item in found] == [(str(forged.uid), "family")]
     assert Actor.objects.get(user=user).family == "elsewhere"
