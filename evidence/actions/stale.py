@@ -103,8 +103,8 @@ def settle(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> 
             f"how: got {how[:40]!r}, expected rebound or confirmed; bytes that are back heal by themselves"
         )
     said = _text("note", note) if how == CONFIRMED else note.strip()[:REASON_MOST]
-    if how == CONFIRMED and by.kind != Actor.PERSON:
-        raise DomainError(f"actor: got the service {by.name}, expected a person; only people confirm")
+    if how == CONFIRMED:
+        _must_be_person(by)
     with transaction.atomic():
         lock_evidence(mark.study)
         if StaleResolution.objects.filter(mark=mark).exists():
@@ -117,6 +117,11 @@ def settle(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> 
         found = _resolve(mark, how, said, by=by, at=at)
         project_stale(mark.study, {(mark.target_kind, str(mark.target_uid))}, at=at)
         return found
+
+
+def _must_be_person(by: Actor) -> None:
+    if by.kind != Actor.PERSON:
+        raise DomainError(f"actor: got the service {by.name}, expected a person; only people confirm")
 
 
 def rebind(kind: str, uid: uuid.UUID | str, *, by: Actor, at: datetime) -> int:

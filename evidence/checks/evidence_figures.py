@@ -35,6 +35,24 @@ def check_figures(log: StepLog) -> None:
             version = figure.current
             assert version is not None
             log.compare("evidence_figure", figure.key, {"state": found.state}, figure)
+            _kind(log, figure)
             if found.state == Figure.DRIFTED:
                 got = f"{version.value}: {found.trouble}"
                 log.problem("evidence_figureversion", figure.key, "value", expected=found.value, got=got)
+
+
+def _kind(log: StepLog, figure: Figure) -> None:
+    """A native effect rests on a closed execution, or on effects alone, or has no value yet."""
+    version = figure.current
+    assert version is not None
+    if version.kind != "effect" or version.origin != "native":
+        return
+    form = version.binding["type"]
+    if form == "derivation":
+        kinds = set(version.inputs.values_list("figure__current__kind", flat=True))
+        if kinds != {"effect"}:
+            expected = "a derivation of effects alone"
+            log.problem("evidence_figureversion", figure.key, "kind", expected=expected, got=", ".join(sorted(kinds)))
+    elif form not in ("endpoint", "cell_rate", "pending", "unavailable"):
+        expected = "an effect of a closed execution"
+        log.problem("evidence_figureversion", figure.key, "kind", expected=expected, got=f"a binding of type {form}")
