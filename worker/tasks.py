@@ -8,6 +8,7 @@ from celery.signals import worker_process_init
 from django.conf import settings
 from django.utils import timezone
 
+from evidence.outward import housekeeping
 from runs.actions import imports
 from workbench.celery import app
 
@@ -31,10 +32,11 @@ def run_job(job_id: int) -> None:
 
 @app.task(name="worker.tasks.reap")
 def reap() -> None:
-    """Look for lost leases and lost messages, imports that nobody moves, and closings whose records are no source."""
+    """Look for lost leases and messages, imports that nobody moves, closings to collect, and what is due a minute."""
     lifecycle.reap()
     imports.resend_stale(timezone.now())
     closing.collect_missing()
+    housekeeping.tick(timezone.now())
 
 
 @app.task(name=imports.TASK)

@@ -1,0 +1,1 @@
+"""The journal: one entry a day per study, drafted from receipts."""
