@@ -150,7 +150,7 @@ def check_figure(
             "denominator": _text_or_empty(resolved.denominator),
             "unit": _unit(unit.strip(), resolved, checked["type"]),
         }
-        if len(columns["numerator"]) > 100 or len(columns["denominator"]) > 100:
+        if max(len(str(columns[name])) for name in ("numerator", "denominator")) > 100:
             raise DomainError("binding: got a rate of more than 100 digits, expected a shorter one")
     except ContractError as error:
         raise BindingError(str(error)) from error
@@ -226,7 +226,7 @@ def bind_figure(
         old = figure.current
         if old is not None and all(getattr(old, name) == value for name, value in columns.items() if name != "reason"):
             return old
-        if old is not None and len(columns["reason"]) < 3:
+        if old is not None and len(texts["reason"]) < 3:
             raise DomainError(f"reason: got nothing, expected why {key} is bound anew; the old version stays readable")
         number = 1 if old is None else old.number + 1
         row = append(

@@ -278,8 +278,8 @@ class Resolver:
         if trouble and place.state != ExcerptHead.UNAVAILABLE:
             state = Figure.DRIFTED
         first, slash, second = binding["number"].partition("/")
-        rate = (written(first), written(second)) if slash else (None, None)
-        return Resolved(value, state, "", *rate, trouble, excerpt.version, excerpt)
+        n, of = (written(first), written(second)) if slash else (None, None)
+        return Resolved(value, state, "", n, of, trouble, excerpt.version, excerpt)
 
     def _derivation(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         inputs = tuple((name, self.figure(key)) for name, key in sorted(binding["figures"].items()))
@@ -293,12 +293,12 @@ class Resolver:
             states.append(found.state)
             troubles += [f"{figure.key}: {found.trouble}"] if found.trouble else []
         value = evaluate(binding["expression"], quantities)
-        rate: tuple[Fraction | None, Fraction | None] = (None, None)
+        n, of = None, None
         parts = [part.strip() for part in binding["expression"].split("/")]
         if len(parts) == 2 and all(part in quantities for part in parts):
-            rate = quantities[parts[0]].value, quantities[parts[1]].value
+            n, of = quantities[parts[0]].value, quantities[parts[1]].value
         state = max(states, key=_ORDER.index)
-        return Resolved(value.value, state, show_unit(value.unit), *rate, "; ".join(troubles)[:2000], inputs=inputs)
+        return Resolved(value.value, state, show_unit(value.unit), n, of, "; ".join(troubles)[:2000], inputs=inputs)
 
     def _receipt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         row = Receipt.objects.filter(sha256=binding["sha256"]).first()

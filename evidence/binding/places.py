@@ -119,8 +119,8 @@ def place_of(excerpt: Excerpt, cache: dict[int, bytes | None] | None = None) -> 
         return Place(ExcerptHead.ORPHAN, trouble=str(error))
     if text != excerpt.text:
         return Place(ExcerptHead.ORPHAN, trouble=f"the place reads {text[:80]!r}, expected {excerpt.text[:80]!r}")
-    lines = (None, None) if span is None else (span.first_line, span.last_line)
+    first, last = (None, None) if span is None else (span.first_line, span.last_line)
     if not own:
-        return Place(ExcerptHead.MOVED, *lines, "the bytes differ from their recorded hash")
+        return Place(ExcerptHead.MOVED, first, last, "the bytes differ from their recorded hash")
     same = version.pk == excerpt.version_id or span is None or excerpt.selector.get("line") == span.first_line
-    return Place(ExcerptHead.FOUND if same else ExcerptHead.MOVED, *lines)
+    return Place(ExcerptHead.FOUND if same else ExcerptHead.MOVED, first, last)

@@ -207,8 +207,8 @@ def moment(at: datetime | None) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
 
 
-def chips_of(figures: Iterable[Figure]) -> dict[str, Chip]:
-    """Chips of figures that were read with ``RELATED``; one query, for the operands of derivations."""
+def chip_list(figures: Iterable[Figure]) -> list[Chip]:
+    """Chips of figures that were read with ``RELATED``, in order; one query, for the operands of derivations."""
     rows = [figure for figure in figures if figure.current is not None]
     derived = [figure.current_id for figure in rows if figure.current.binding["type"] == "derivation"]
     inputs: dict[int, list[tuple[str, str]]] = {}
@@ -216,11 +216,16 @@ def chips_of(figures: Iterable[Figure]) -> dict[str, Chip]:
         part = FigureInput.objects.filter(version__in=derived[start : start + MOST_KEYS]).order_by("name")
         for version, name, key in part.values_list("version_id", "name", "figure__key"):
             inputs.setdefault(version, []).append((name, key))
-    return {
-        figure.key: Chip(figure, figure.current, tuple(inputs.get(figure.current_id, ())))
+    return [
+        Chip(figure, figure.current, tuple(inputs.get(figure.current_id, ())))
         for figure in rows
         if figure.current is not None and figure.current_id is not None
-    }
+    ]
+
+
+def chips_of(figures: Iterable[Figure]) -> dict[str, Chip]:
+    """``chip_list`` of one study's figures by key."""
+    return {chip.key: chip for chip in chip_list(figures)}
 
 
 def chips_for(study: Study, keys: Iterable[str]) -> dict[str, Chip]:

@@ -28,7 +28,7 @@ def chip_markup(found: Chip, language: str | None = None) -> SafeString:
         text, word = found.shown, str(look.word)
     spoken = "" if look.tone == "verified" else format_html('<span class="visually-hidden"> ({})</span>', word)
     return format_html(
-        '<a class="fig is-{}{}" href="{}" data-figure="{}" data-key="{}" data-shown="{}" data-state="{}" '
+        '<a class="chip fig is-{}{}" href="{}" data-figure="{}" data-key="{}" data-shown="{}" data-state="{}" '
         'data-title="{}" data-card="{}">{}<span class="fig-value">{}</span>{}</a>',
         found.state, " is-stale" if found.stale else "", found.url, found.uid, found.key, text, word,
         found.title(language), json.dumps(found.rows(language), ensure_ascii=False), drawn, text, spoken,
@@ -36,7 +36,9 @@ def chip_markup(found: Chip, language: str | None = None) -> SafeString:
 
 
 def _unknown(kind: str, raw: str) -> SafeString:
-    return format_html('<span class="fig is-unknown" title="{}">{}</span>', _("unknown %(kind)s") % {"kind": kind}, raw)
+    return format_html(
+        '<span class="chip fig is-unknown" title="{}">{}</span>', _("unknown %(kind)s") % {"kind": kind}, raw
+    )
 
 
 def _source(piece: Piece, shown: Shown) -> SafeString:

@@ -11,7 +11,6 @@ from evidence.binding.figures import BindingError, recompute
 from evidence.binding.values import read_exact
 from evidence.models import Figure, FigureInput
 from evidence.presenters.chips import chips_for
-from runs.errors import DomainError
 from runs.models import Receipt
 
 from .conftest import Desk
