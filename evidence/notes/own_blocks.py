@@ -1,0 +1,387 @@
+"""The document of a generated page: fixed prose of the study beside what its closed execution recorded."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from evidence.models import Figure
+from evidence.notes import own_words as words
+from evidence.notes.own_claims import verdict_of
+from evidence.notes.own_figures import Own, endpoint_name, endpoints, recorded_days
+from evidence.notes.shapes import SCHEMA, SECTIONS
+from runs.models import Execution, Run
+
+T = words.text
+Block = dict[str, Any]
+_TITLES = {
+    "results": T("What was measured", "测得了什么"),
+    "meaning": T("What it amounts to", "这些结果意味着什么"),
+    "routes": T("Routes, and what did not come out", "路线与未成的结果"),
+    "writing": T("State of this text", "文稿状态"),
+    "problems": T("Open problems", "待解决问题"),
+    "next": T("Next decisions", "接下来的决策"),
+    "milestones": T("Milestones", "里程碑"),
+    "sources": T("Sources", "来源"),
+    "versions": T("Versions and corrections", "版本与更正"),
+}
+_COURSE = {
+    "execution.started": T("Execution started", "执行开始"),
+    "preflight.passed": T("Signal preflight passed", "信号预检通过"),
+    "preflight.refused": T("Signal preflight refused", "信号预检拒绝"),
+    "gate.met": T("Gate met", "门槛通过"),
+    "gate.refused": T("Gate not met: the arm is not run", "门槛未过:该臂不运行"),
+    "execution.closed": T("Execution closed", "执行封存"),
+}
+
+
+def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: Sequence[Execution]) -> dict[str, Any]:
+    """The whole document. ``prose``: fixed texts, whose ``[[.key]]`` name figures of this execution."""
+    fixed = _placed(prose, own.prefix)
+    days = [at for _kind, at, _body in recorded_days(own.execution)]
+    last = max(days).date().isoformat()
+    made = {
+        "results": _results(own), "meaning": _meaning(claims, fixed), "routes": _routes(own, others),
+        "writing": _writing(own), "problems": _problems(own), "next": _next(), "milestones": _milestones(own),
+        "sources": _listed("sources", T("Bytes held here, hashed again by verify.", "字节在本处,verify 会重新哈希。")),
+        "versions": _listed("versions", T("Each closed execution gives a new version.", "每次封存的执行产生新版本。")),
+    }  # fmt: skip
+    sections = []
+    for name in SECTIONS:
+        body = fixed["sections"].get(name) or {"title": _TITLES[name], **made[name]}
+        sections.append({"id": name, **body})
+    return {
+        "schema": SCHEMA, "study": own.study.slug, "page_date": last, "cutoff": last, "record_ends": last,
+        "manuscript": T("None: this page is generated", "没有稿件:本页为生成"), "imported": None,
+        "title": fixed["title"], "subtitle": fixed["subtitle"], "state": fixed["state"], "cards": _cards(own),
+        "names": [{"text": key, "why": why} for key, why in fixed["arms"].items()], "sections": sections,
+    }  # fmt: skip
+
+
+def _placed(value: Any, prefix: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _placed(item, prefix) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_placed(item, prefix) for item in value]
+    return value.replace("[[.", f"[[{prefix}.") if isinstance(value, str) else value
+
+
+def _cards(own: Own) -> list[Block]:
+    endpoint, result = _lead(own)
+    difference, low, high = (own.key(f"{endpoint_name(endpoint, result)}.{q}") for q in ("difference", "low", "high"))
+    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
+    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
+    verdict = words.VERDICTS[verdict_of(result)]
+    items, minimum, cases = own.key("closure.items"), own.key("gate.minimum"), own.key("gate.cases")
+    seeds = own.key(f"{endpoint_name(endpoint, result)}.seeds")
+    gate = "gate.cases" in own.bound
+    return [
+        {
+            "role": "holds",
+            "text": T(
+                f"{what['en'].capitalize()}, {where['en']}: difference [[{difference}]] ([[{low}]] to [[{high}]]); "
+                f"{verdict['en']}.",
+                f"{where['zh']},{what['zh']}差为 [[{difference}]]([[{low}]] 至 [[{high}]]);{verdict['zh']}。",
+            ),
+            "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点,无论方向如何。"),
+        },
+        {
+            "role": "blocked",
+            "text": T(
+                "A small frozen sample and a tiny policy: nothing here reaches beyond them.",
+                "冻结的小样本与微型策略:结论不超出它们。",
+            ),
+            "note": T(f"Training seeds: [[{seeds}]].", f"训练种子:[[{seeds}]]。"),
+        },
+        {
+            "role": "next",
+            "text": T(
+                "Have the claims reviewed independently, then repeat at a larger scale.",
+                "请独立评审这些主张,再以更大规模重复。",
+            ),
+            "note": T(
+                f"Gate: [[{cases}]] cases, minimum [[{minimum}]]." if gate else f"Items closed: [[{items}]].",
+                f"门槛:[[{cases}]] 例,最少 [[{minimum}]] 例。" if gate else f"已封存条目:[[{items}]]。",
+            ),
+        },
+    ]
+
+
+def _lead(own: Own) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The endpoint that the plan lists ahead of the others."""
+    return next(endpoints(own))
+
+
+def _columns(own: Own) -> list[str]:
+    return ["parent", *(arm["key"] for arm in own.plan["arms"])]
+
+
+def _header(column: str) -> dict[str, str]:
+    return dict(words.PARENT) if column == "parent" else T(f"{{{{name:{column}}}}}", f"{{{{name:{column}}}}}")
+
+
+def _results(own: Own) -> Block:
+    found: list[Block] = [_figures(own)]
+    for condition in own.plan["evaluation"]["conditions"]:
+        found.append(_outcomes(own, condition))
+    found.append(_endpoints(own))
+    bars = [
+        {"figure": own.key(name), "of": None, "label": T(f"recovery {{{{name:{arm}}}}}", f"恢复 {{{{name:{arm}}}}}")}
+        for arm in (item["key"] for item in own.plan["arms"])
+        if own.bound.get(name := f"cell.stress.{arm}.recovered") == Figure.BOUND
+    ]
+    if bars:
+        found.append({"type": "bars", "items": bars})
+    found.append(_details(own))
+    return {
+        "summary": T(
+            "Counts of the closed execution with their denominators, and every registered endpoint.",
+            "已封存执行的计数及其分母,以及每个登记的终点。",
+        ),
+        "blocks": found,
+    }
+
+
+def _figures(own: Own) -> Block:
+    items = [
+        {
+            "figure": own.key(f"{endpoint_name(endpoint, result)}.difference"),
+            "label": _who(endpoint, result),
+            "note": words.VERDICTS[verdict_of(result)],
+        }
+        for endpoint, result in endpoints(own)
+        if endpoint["compare"]["kind"] == "pair"
+    ]
+    items.append(
+        {
+            "figure": own.key("closure.items"),
+            "label": T("evaluation items closed", "封存的评测条目"),
+            "note": T(f"[[{own.key('closure.captures')}]] captures", f"[[{own.key('closure.captures')}]] 个 capture"),
+        }
+    )
+    return {"type": "figures", "items": items}
+
+
+def _who(endpoint: dict[str, Any], result: dict[str, Any]) -> dict[str, str]:
+    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
+    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
+    names = [f"{{{{name:{arm}}}}}" for arm in result["arms"]]
+    if endpoint["compare"]["kind"] == "pair":
+        en, zh = f"{names[1]} minus {names[0]}", f"{names[1]} 减 {names[0]}"
+    else:
+        en, zh = f"{names[0]} minus parent", f"{names[0]} 减父检查点"
+    return T(f"{what['en']}, {where['en']}: {en}", f"{where['zh']},{what['zh']}:{zh}")
+
+
+def _outcomes(own: Own, condition: str) -> Block:
+    """One table: outcomes in rows, the parent and the arms in columns."""
+    columns = _columns(own)
+    listed = words.OUTCOMES if condition == "stress" else words.STANDARD_OUTCOMES
+    where = words.CONDITIONS.get(condition, T(condition, condition))
+    rows = [
+        [{"text": dict(words.OUTCOMES[outcome])}]
+        + [{"figure": own.key(f"cell.{condition}.{column}.{outcome}")} for column in columns]
+        for outcome in listed
+    ]
+    head = T(f"Held-out, {where['en']}", f"留出,{where['zh']}")
+    return {"type": "table", "columns": [head, *map(_header, columns)], "rows": rows}
+
+
+def _endpoints(own: Own) -> Block:
+    rows = []
+    for endpoint, result in endpoints(own):
+        keys = {name: own.key(f"{endpoint_name(endpoint, result)}.{name}") for name in words.QUANTITIES}
+        rows.append(
+            [
+                {"text": _who(endpoint, result)},
+                {"figure": keys["difference"]},
+                {"text": T(f"[[{keys['low']}]] to [[{keys['high']}]]", f"[[{keys['low']}]] 至 [[{keys['high']}]]")},
+                {"figure": keys["tasks"]},
+                {"figure": keys["seeds"]},
+                {"text": dict(words.VERDICTS[verdict_of(result)])},
+            ]
+        )
+    columns = [
+        T("Registered endpoint", "登记的终点"), T("Difference", "差"), T("Interval over tasks", "任务上的区间"),
+        T("Tasks", "任务"), T("Training seeds", "训练种子"), T("Verdict by the plan's rules", "按方案规则的判读"),
+    ]  # fmt: skip
+    return {"type": "table", "columns": columns, "rows": rows}
+
+
+def _details(own: Own) -> Block:
+    blocks: list[Block] = []
+    steps = [arm["key"] for arm in own.plan["arms"] if f"arm.{arm['key']}.steps" in own.bound]
+    if steps:
+        said = [f"{{{{name:{arm}}}}} [[{own.key(f'arm.{arm}.steps')}]]" for arm in steps]
+        text = T(
+            f"Optimiser steps over the runs of each arm: {', '.join(said)}. They are outcomes downstream of the "
+            "treatment.",
+            f"各臂所有运行的优化步:{'、'.join(said)}。它们是处理之后的下游结果。",
+        )
+        blocks.append({"type": "paragraph", "text": text})
+    if "plan.level" in own.bound:
+        level = own.key("plan.level")
+        text = T(
+            f"Intervals hold [[{level}]] and come from resampling tasks, each with all its repeats.",
+            f"区间水平 [[{level}]],由任务重采样得到,每个任务保留其全部重复。",
+        )
+        blocks.append({"type": "paragraph", "text": text})
+    jobs = own.key("closure.jobs")
+    text = T(f"[[{jobs}]] jobs made up the execution.", f"该执行由 [[{jobs}]] 个作业组成。")
+    blocks.append({"type": "paragraph", "text": text})
+    return {"type": "details", "summary": T("Scopes and finer figures", "口径与细目"), "blocks": blocks}
+
+
+def _meaning(claims: Sequence[str], fixed: dict[str, Any]) -> Block:
+    cannot = fixed["cannot"]
+    return {
+        "summary": T(
+            "Each claim says no more than its evidence and the plan's rules allow.", "主张不超出证据与方案规则。"
+        ),
+        "blocks": [
+            {"type": "claims", "items": list(claims)},
+            {
+                "type": "paragraph",
+                "text": T(f"What this study cannot show: {cannot['en']}", f"本研究不能说明:{cannot['zh']}"),
+            },
+        ],
+    }
+
+
+def _routes(own: Own, others: Sequence[Execution]) -> Block:
+    """Negative results, runs that ended otherwise than planned, and other executions."""
+    rows = []
+    for endpoint, result in endpoints(own):
+        if verdict_of(result) not in ("improvement", "equivalence", "non_inferiority"):
+            verdict = words.VERDICTS[verdict_of(result)]
+            tail = words.AGAINST if result["opposite_direction"] else T("", "")
+            rows.append(
+                [
+                    {"text": _who(endpoint, result)},
+                    {"text": T(verdict["en"] + tail["en"], verdict["zh"] + tail["zh"])},
+                    {"text": T("Kept as it came out.", "按结果保留。")},
+                ]
+            )
+    for run in Run.objects.filter(execution=own.execution).select_related("head", "arm").order_by("pk"):
+        if run.head.state != "completed":
+            state = T(f"a run ended as {run.head.state}", f"某次运行以 {run.head.state} 结束")
+            rows.append(
+                [{"text": _header(run.arm.key)}, {"text": state}, {"text": T("Kept, never merged.", "保留,不并入。")}]
+            )
+    for other in others:
+        slug = other.plan_version.plan.slug
+        rows.append(
+            [
+                {"text": T(f"{{{{code:{slug}}}}}", f"{{{{code:{slug}}}}}")},
+                {"text": T("another closed execution of this study", "本研究另有的封存执行")},
+                {
+                    "text": T(
+                        "It has claims of its own; its results are not pooled here.", "它有自己的主张;结果不在此合并。"
+                    )
+                },
+            ]
+        )
+    columns = [T("Route", "路线"), T("What came out", "结果"), T("Decision", "决定")]
+    return {
+        "summary": T("Results without a gain stand beside the others.", "没有收益的结果与其他结果并列。"),
+        "blocks": [{"type": "table", "columns": columns, "rows": rows}] if rows else [],
+    }
+
+
+def _writing(own: Own) -> Block:
+    label = [own.key("summary")] if _cited(own, "summary") else []
+    return {
+        "summary": T("There is no manuscript; this page is its own text.", "没有稿件;本页即文本。"),
+        "blocks": [
+            {
+                "type": "progress",
+                "items": [
+                    {
+                        "part": T("Results and their scopes", "结果与口径"),
+                        "state": T("generated and bound", "已生成并绑定"),
+                        "gap": T("Discussion by people.", "尚缺人的讨论。"),
+                        "sources": label,
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _cited(own: Own, name: str) -> bool:
+    from evidence.models import Source
+
+    return Source.objects.filter(study=own.study, reference=own.key(name)).exists()
+
+
+def _problems(own: Own) -> Block:
+    endpoint, result = _lead(own)
+    seeds = own.key(f"{endpoint_name(endpoint, result)}.seeds")
+    tasks = own.key(f"{endpoint_name(endpoint, result)}.tasks")
+    items = [
+        {
+            "category": "evidence", "priority": 1, "title": T("No independent review yet", "尚无独立评审"),
+            "affects": T("The status of every claim on this page.", "本页每个主张的状态。"),
+            "evidence": T("Generated claims stay capped until then.", "生成的主张在此之前有上限。"),
+            "action": T("Take the review queue.", "处理评审队列。"),
+            "done": T("Each claim carries an independent verdict.", "每个主张都有独立判定。"),
+        },
+        {
+            "category": "research", "priority": 2, "title": T("How far the sample reaches", "样本能说到哪里"),
+            "affects": T("Any statement over seeds or tasks.", "涉及种子或任务的任何结论。"),
+            "evidence": T(
+                f"[[{seeds}]] training seeds, [[{tasks}]] tasks.", f"[[{seeds}]] 个训练种子,[[{tasks}]] 个任务。"
+            ),
+            "action": T("Run the full scale, and other schedules.", "运行 full 规模与其他日程。"),
+            "done": T("Endpoints are judged over several seeds.", "终点按多个种子判读。"),
+        },
+    ]  # fmt: skip
+    summary = T("What keeps the claims where they are.", "是什么让主张停在当前状态。")
+    return {"summary": summary, "blocks": [{"type": "problems", "items": items}]}
+
+
+def _next() -> Block:
+    items = [
+        {
+            "title": T("Review", "评审"),
+            "text": T("Judge each claim on its links.", "逐条依据链接评判主张。"),
+            "product": T("Verdicts with reasons.", "附理由的判定。"),
+        },
+        {
+            "title": T("Repeat", "重复"),
+            "text": T("At the full scale, under a plan frozen ahead.", "以 full 规模、事先冻结的方案。"),
+            "product": T("A closed execution, and this page anew.", "封存的执行与重新生成的本页。"),
+        },
+    ]
+    strip = {
+        "type": "strip", "decision": True,
+        "steps": [
+            {"title": T("Reviewed?", "已评审?"), "text": T("If not, claims stay capped.", "否则主张仍有上限。")},
+            {"title": T("Several seeds?", "多个种子?"), "text": T("If not, noise is unknown.", "否则噪声未知。")},
+            {"title": T("Distinguished?", "能区分?"), "text": T("If not, say so.", "否则如实说明。")},
+            {"title": T("Within reach", "只说范围之内"), "text": T("These tasks and failures.", "限这些任务与失败。")},
+        ],
+    }  # fmt: skip
+    return {
+        "summary": T("In this order; this page starts no job.", "按此顺序;本页不启动作业。"),
+        "blocks": [{"type": "decisions", "items": items}, strip],
+    }
+
+
+def _milestones(own: Own) -> Block:
+    moments = [
+        (at.astimezone(datetime.UTC).date().isoformat(), _COURSE[kind])
+        for kind, at, _body in recorded_days(own.execution)
+    ]
+    items = [
+        {"date": day, "title": dict(title)} for day, title in dict.fromkeys((d, tuple(t.items())) for d, t in moments)
+    ]
+    return {
+        "summary": T("From receipts; days in UTC.", "取自收据;日期为 UTC。"),
+        "blocks": [{"type": "timeline", "items": items}],
+    }
+
+
+def _listed(kind: str, summary: dict[str, str]) -> Block:
+    return {"summary": summary, "blocks": [{"type": kind}]}

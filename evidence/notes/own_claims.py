@@ -1,0 +1,138 @@
+"""Claims of a closed execution, each worded by what the plan's rules allow and capped by its evidence.
+
+A registered endpoint gives one claim whichever way it went: a result that is not distinguished, or that runs
+against the registered direction, is said so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence.actions.claims import ClaimRefused, add_claim
+from evidence.actions.links import add_link
+from evidence.models import Claim, Figure, Link
+from evidence.notes import own_words as words
+from evidence.notes.own_figures import Own, endpoint_name, endpoints
+
+ANEW = "written anew from the closed execution"
+DESCRIPTION = "description"
+
+
+def claim_all(own: Own, reach: words.Text) -> list[str]:
+    """Keys of every claim of the execution, the endpoints' own before the others."""
+    keys = [_of_endpoint(own, endpoint, result, reach) for endpoint, result in endpoints(own)]
+    if "gate.cases" in own.bound:
+        keys.append(_gate(own))
+    if "preflight.groups" in own.bound:
+        keys.append(_preflight(own))
+    keys.append(_closure(own))
+    return keys
+
+
+def _claim(
+    own: Own, name: str, text: words.Text, kind: str, evidence: list[tuple[str, str, words.Text]], **given: Any
+) -> str:
+    """Write one claim and link its figures; what a person has written since is left as it is."""
+    key = own.key(name)
+    claim = Claim.objects.filter(study=own.study, key=key).select_related("current").first()
+    if claim is None or (claim.current is not None and claim.current.actor_id == own.by.pk):
+        columns = {"text_en": text["en"], "text_zh": text["zh"], "by": own.by, "at": own.at, **given}
+        columns["reason"] = ANEW if claim else ""
+        try:
+            add_claim(own.study, key, kind=kind, **columns)
+        except ClaimRefused:
+            if kind == DESCRIPTION:
+                raise
+            add_claim(own.study, key, kind=DESCRIPTION, **columns)  # what was counted may always be said
+    claim = Claim.objects.get(study=own.study, key=key)
+    for figure_key, relation, reach in evidence:
+        figure = Figure.objects.get(study=own.study, key=figure_key)
+        if not Link.objects.filter(claim=claim, figure=figure, relation=relation).exists():
+            add_link(
+                claim, figure=figure, relation=relation, reach_en=reach["en"], reach_zh=reach["zh"], by=own.by,
+                at=own.at,
+            )  # fmt: skip
+    return key
+
+
+def verdict_of(result: dict[str, Any]) -> str:
+    """The verdict word that an endpoint's page shows."""
+    return str(result["verdict"]) if result["verdict"] in words.VERDICTS else "observed_on_this_frozen_sample"
+
+
+def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], reach: words.Text) -> str:
+    name, verdict = endpoint_name(endpoint, result), verdict_of(result)
+    where = words.CONDITIONS.get(endpoint["condition"], words.text("", ""))
+    what = words.METRICS.get(endpoint["metric"], words.text("the endpoint", "终点指标"))
+    shown = {quantity: f"[[{own.key(f'{name}.{quantity}')}]]" for quantity in words.QUANTITIES}
+    if endpoint["compare"]["kind"] == "pair":
+        first, second = (f"{{{{name:{arm}}}}}" for arm in result["arms"])
+        who = words.text(f"arm {second} minus arm {first}", f"{second} 臂减 {first} 臂")
+    else:
+        arm = f"{{{{name:{result['arms'][0]}}}}}"
+        who = words.text(f"arm {arm} minus its parent", f"{arm} 臂减其父检查点")
+    if result["contrast"] is None:
+        text = words.text(
+            f"On held-out tasks {where['en']}, {who['en']} in {what['en']}: {shown['difference']}, since the closed "
+            "execution did not measure it.",
+            f"留出任务、{where['zh']},{who['zh']}的{what['zh']}:{shown['difference']},已封存的执行没有测量它。",
+        )
+        return _claim(own, name, text, DESCRIPTION, [], **_columns(reach), plan_version=own.version)
+    tail = words.TAILS[verdict]
+    if result["opposite_direction"]:
+        tail = words.text(tail["en"] + words.AGAINST["en"], tail["zh"] + words.AGAINST["zh"])
+    text = words.text(
+        f"On held-out tasks {where['en']}, {who['en']} in {what['en']} is {shown['difference']} ({shown['low']} to "
+        f"{shown['high']}), over {shown['tasks']} tasks and {shown['seeds']} training seeds{tail['en']}.",
+        f"留出任务、{where['zh']},{who['zh']}的{what['zh']}差为 {shown['difference']}({shown['low']} 至 "
+        f"{shown['high']}),涉及 {shown['tasks']} 个任务、{shown['seeds']} 个训练种子{tail['zh']}。",
+    )
+    kind = "negative" if result["opposite_direction"] else words.KINDS.get(verdict, DESCRIPTION)
+    evidence = [(own.key(f"{name}.difference"), "supports", words.REACH)]
+    evidence += [(own.key(f"{name}.{end}"), "bounds", words.REACH) for end in ("low", "high")]
+    return _claim(own, name, text, kind, evidence, **_columns(reach), plan_version=own.version, endpoint=endpoint["id"])
+
+
+def _columns(reach: words.Text) -> dict[str, str]:
+    return {
+        "scope_en": reach["en"], "scope_zh": reach["zh"], "denominator_en": words.PAIRED["en"],
+        "denominator_zh": words.PAIRED["zh"], "missing_en": words.MISSING["en"], "missing_zh": words.MISSING["zh"],
+    }  # fmt: skip
+
+
+def _gate(own: Own) -> str:
+    cases, minimum = own.key("gate.cases"), own.key("gate.minimum")
+    met = own.receipt("gate.refused") is None
+    after = (
+        words.text("so that the gated arm ran", "因此该臂得以运行")
+        if met
+        else words.text("so that the gated arm was not run", "因此该臂没有运行")
+    )
+    text = words.text(
+        f"The gate counted [[{cases}]] actionable cases and asks for [[{minimum}]], {after['en']}.",
+        f"门槛计得 [[{cases}]] 例可作用情形,要求 [[{minimum}]] 例,{after['zh']}。",
+    )
+    reach = words.text("Says nothing of what the clamp does.", "与钳制有没有作用无关。")
+    return _claim(own, "gate", text, "mechanism" if met else "negative", [(cases, "supports", reach)])
+
+
+def _preflight(own: Own) -> str:
+    silent, groups = own.key("preflight.silent"), own.key("preflight.groups")
+    text = words.text(
+        f"Of [[{groups}]] groups collected ahead of training, [[{silent}]] had no variance of reward.",
+        f"训练前收集的 [[{groups}]] 组中,[[{silent}]] 组没有奖励方差。",
+    )
+    reach = words.text("A preflight of the signal; neither convergence nor collapse.", "信号预检;既非收敛也非崩溃。")
+    return _claim(own, "preflight", text, "mechanism", [(silent, "supports", reach)])
+
+
+def _closure(own: Own) -> str:
+    keys = {name: own.key(f"closure.{name}") for name in ("jobs", "items", "captures")}
+    text = words.text(
+        f"The execution is closed: [[{keys['jobs']}]] jobs, [[{keys['items']}]] evaluation items and "
+        f"[[{keys['captures']}]] captures are bound by hash.",
+        f"该执行已封存:[[{keys['jobs']}]] 个作业、[[{keys['items']}]] 个评测条目与 [[{keys['captures']}]] 个 "
+        "capture 按哈希绑定。",
+    )
+    reach = words.text("Closing adds no statistical meaning.", "封存不增加统计含义。")
+    return _claim(own, "closure", text, "environment", [(keys["items"], "supports", reach)])

@@ -1,0 +1,262 @@
+"""Binds what a closed execution recorded: counts to receipts, settings to the plan, outcomes to its aggregate.
+
+Every value is read by the same bindings that people use; what was not measured is bound as unavailable with the
+reason, never as 0. A figure that a person has bound since is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from evidence.actions.figures import bind_figure
+from evidence.binding.closed import ClosedError, closed_execution, endpoint_value
+from evidence.ingest.names import OWN as FOLDER
+from evidence.ingest.own import CLOSED
+from evidence.models import Figure
+from evidence.notes import own_words as words
+from runs.actions.plans import plan_body
+from runs.models import Actor, Execution, PlanVersion, Receipt, Run, Study
+from workbench.contracts.canonical import parse_canonical
+
+ANEW = "computed anew from the closed execution"
+MOST_DIGITS, DIGITS = 12, 3
+LABELS = {"plan": "plan.json", "closure": "closure.json", "summary": "summary.json", "receipts": "receipts.jsonl"}
+
+
+@dataclass
+class Own:
+    """A closed execution as pages tell of it. ``prefix``: how its figures and claims begin (``small``)."""
+
+    execution: Execution
+    by: Actor
+    at: datetime
+    bound: dict[str, str] = field(default_factory=dict)  # key without prefix -> state, of what was bound in this pass
+
+    @cached_property
+    def version(self) -> PlanVersion:
+        """Its frozen plan."""
+        return self.execution.plan_version
+
+    @cached_property
+    def study(self) -> Study:
+        """The study that it belongs to."""
+        return self.version.plan.study
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """The plan document."""
+        found: dict[str, Any] = plan_body(self.version)["plan"]
+        return found
+
+    @cached_property
+    def prefix(self) -> str:
+        """Short name of the plan in its study; a later version carries its number."""
+        slug = self.version.plan.slug
+        short = slug.removeprefix(f"{self.study.slug}-")
+        return short if self.version.number == 1 else f"{short}.{self.version.number}"
+
+    @cached_property
+    def closed(self) -> Any:
+        """Its stored documents. Raises ``ClosedError`` before it is closed."""
+        return closed_execution(self.version)
+
+    @cached_property
+    def split(self) -> str:
+        """The split that its page shows: that of the endpoints, else the plan's own beginning."""
+        splits = [item["split"] for item in self.plan["evaluation"]["splits"]]
+        named = [item["split"] for item in self.plan["endpoints"] if item["split"] in splits]
+        return str((named or splits)[0])
+
+    def path(self, name: str) -> str:
+        """Path of one of its documents among the sources."""
+        return f"{FOLDER}/{self.version.plan.slug}/{self.version.number}/{name}"
+
+    def key(self, name: str) -> str:
+        """Full key of a figure or claim."""
+        return f"{self.prefix}.{name}"
+
+    def receipt(self, kind: str) -> Receipt | None:
+        """The newest receipt of a kind in its stream."""
+        return Receipt.objects.filter(stream=f"execution:{self.execution.uid}", kind=kind).order_by("-seq").first()
+
+    def bind(self, name: str, binding: dict[str, Any], title: words.Text, *, kind: str, **given: Any) -> str:
+        """Bind one figure and return its key; unavailable where the documents hold no case to count."""
+        key = self.key(name)
+        known = Figure.objects.filter(study=self.study, key=key).select_related("current").first()
+        if known is not None and known.current is not None and known.current.actor_id != self.by.pk:
+            self.bound[name] = known.state
+            return key
+        columns: dict[str, Any] = {
+            "kind": kind, "title_en": title["en"], "title_zh": title["zh"], "by": self.by, "at": self.at,
+            "plan_version": self.version, "reason": ANEW, **given,
+        }  # fmt: skip
+        for name_of in ("per", "scope"):
+            said = columns.pop(name_of, None)
+            if said is not None:
+                column = "denominator" if name_of == "per" else "scope"
+                columns |= {f"{column}_en": said["en"], f"{column}_zh": said["zh"]}
+        try:
+            bind_figure(self.study, key, binding, **columns)
+        except ClosedError:
+            columns |= {"style": "plain", "digits": 0}
+            reason = {"reason_en": words.NO_CASE["en"], "reason_zh": words.NO_CASE["zh"]}
+            bind_figure(self.study, key, {"type": "unavailable", **reason}, **columns)
+        self.bound[name] = Figure.objects.get(study=self.study, key=key).state
+        return key
+
+
+def bind_all(own: Own) -> None:
+    """Every figure of the execution, in the order in which they rest on each other."""
+    _counts(own)
+    _plan(own)
+    _runs(own)
+    for condition in own.plan["evaluation"]["conditions"]:
+        for outcome in words.OUTCOMES if condition == "stress" else words.STANDARD_OUTCOMES:
+            for column in ("parent", *(arm["key"] for arm in own.plan["arms"])):
+                _cell(own, column, condition, outcome)
+    for endpoint, result in endpoints(own):
+        _endpoint(own, endpoint, result)
+
+
+def _counts(own: Own) -> None:
+    closed = own.receipt(CLOSED)
+    if closed is not None:
+        for name, title in (
+            ("jobs", words.text("Jobs of the execution", "执行的作业")),
+            ("items", words.text("Evaluation items", "评测条目")),
+            ("captures", words.text("Captures", "capture")),
+        ):
+            binding = {"type": "receipt", "sha256": closed.sha256, "pointer": f"/body/counts/{name}"}
+            per = words.text("all that the closure binds", "封存清单绑定的全部")
+            own.bind(f"closure.{name}", binding, title, kind="environment", unit=name, per=per)
+    preflight = own.receipt("preflight.passed") or own.receipt("preflight.refused")
+    if preflight is not None:
+        for name, member, title in (
+            ("groups", "probe_groups", words.text("Groups of the preflight", "预检的组")),
+            ("silent", "zero_variance_groups", words.text("Groups without variance", "没有方差的组")),
+        ):
+            binding = {"type": "receipt", "sha256": preflight.sha256, "pointer": f"/body/{member}"}
+            own.bind(f"preflight.{name}", binding, title, kind="mechanism", unit="groups", per=_PROBE)
+    gate = own.receipt("gate.met") or own.receipt("gate.refused")
+    if gate is not None:
+        for name, member, title in (
+            ("cases", "cases", words.text("Cases that the gate counted", "门槛所计的情形")),
+            ("minimum", "minimum", words.text("Registered minimum of cases", "登记的最少情形数")),
+        ):
+            binding = {"type": "receipt", "sha256": gate.sha256, "pointer": f"/body/{member}"}
+            per = words.text("cases on which the clamp could act", "钳制可作用的情形")
+            own.bind(f"gate.{name}", binding, title, kind="mechanism", unit="cases", per=per)
+
+
+_PROBE = words.text("groups of the preflight", "预检的组")
+
+
+def _plan(own: Own) -> None:
+    place = next(at for at, item in enumerate(own.plan["evaluation"]["splits"]) if item["split"] == own.split)
+    for name, pointer, unit, title in (
+        ("batches", "budget/batches", "batches", words.text("Batches of each run", "每次运行的批")),
+        ("groups", "rollout/groups_per_batch", "groups", words.text("Groups of each batch", "每批的组")),
+        ("group_size", "rollout/group_size", "trajectories", words.text("Trajectories of each group", "每组的轨迹")),
+        ("repeats", "evaluation/repeats", "repeats", words.text("Repeats of each item", "每个条目的重复")),
+        ("tasks", f"evaluation/splits/{place}/tasks", "tasks", words.text("Held-out tasks", "留出任务")),
+    ):
+        binding = {"type": "pointer", "source": own.path("plan.json"), "pointer": f"/plan/{pointer}"}
+        own.bind(f"plan.{name}", binding, title, kind="environment", unit=unit, per=_FROZEN)
+    if own.plan["endpoints"]:
+        binding = {"type": "pointer", "source": own.path("plan.json"), "pointer": "/plan/endpoints/0/interval"}
+        title = words.text("Level of the intervals", "区间的水平")
+        own.bind("plan.level", binding, title, kind="environment", style="percent", per=_FROZEN)
+
+
+_FROZEN = words.text("as the frozen plan says", "按冻结的方案")
+
+
+def _runs(own: Own) -> None:
+    """Optimiser steps of each arm over its runs."""
+    for arm in own.plan["arms"]:
+        runs = Run.objects.filter(execution=own.execution, arm__key=arm["key"]).order_by("seed")
+        steps = {}
+        for number, run in enumerate(runs):
+            binding = {"type": "pointer", "source": own.path(f"runs/{run.name}.json"), "pointer": "/steps"}
+            title = words.text(f"Optimiser steps of a run of arm {arm['key']}", f"{arm['key']} 臂中某次运行的优化步")
+            steps[f"r{number}"] = own.bind(
+                f"run.{run.name}.steps", binding, title, kind="parameter_change", unit="steps"
+            )
+        if steps:
+            title = words.text(f"Optimiser steps of arm {arm['key']}", f"{arm['key']} 臂的优化步")
+            binding = {"type": "derivation", "expression": f"sum({', '.join(steps)})", "figures": steps}
+            per = words.text("runs of the arm", "该臂的运行")
+            own.bind(f"arm.{arm['key']}.steps", binding, title, kind="parameter_change", unit="steps", per=per)
+
+
+def _cell(own: Own, column: str, condition: str, outcome: str) -> None:
+    mean = outcome.startswith("mean.")
+    binding = {
+        "type": "cell_rate", "checkpoint": column, "condition": condition, "split": own.split, "outcome": outcome
+    }  # fmt: skip
+    said, where = words.OUTCOMES[outcome], words.CONDITIONS[condition]
+    en = "parent" if column == "parent" else f"arm {column}"
+    zh = words.PARENT["zh"] if column == "parent" else f"{column} 臂"
+    title = words.text(f"{said['en']}, {where['en']}, {en}", f"{zh},{where['zh']},{said['zh']}")
+    own.bind(
+        f"cell.{condition}.{column}.{outcome}", binding, title, kind="effect", style="plain" if mean else "ratio",
+        digits=DIGITS if mean else 0, unit="reward" if mean else "", per=words.CELL_OF.get(outcome, words.ITEMS),
+    )  # fmt: skip
+
+
+def endpoints(own: Own) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Every registered endpoint with each of its results."""
+    for item in own.closed.aggregate["endpoints"]:
+        for result in item["results"]:
+            yield item["endpoint"], result
+
+
+def endpoint_name(endpoint: dict[str, Any], result: dict[str, Any]) -> str:
+    """Its id, with the arm where it covers several against the parent."""
+    several = endpoint["compare"]["kind"] == "parent" and len(endpoint["compare"]["arms"]) > 1
+    return f"{endpoint['id']}.{result['arms'][0]}" if several else str(endpoint["id"])
+
+
+def _digits(value: Any) -> int:
+    """Decimal places with which a value that is not 0 does not show as 0."""
+    digits = DIGITS
+    while digits < MOST_DIGITS and value and abs(value) * 10**digits < 1:
+        digits += 1
+    return digits
+
+
+def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> None:
+    name, metric = endpoint_name(endpoint, result), words.METRICS.get(endpoint["metric"])
+    said = metric or words.text("the endpoint", "终点指标")
+    for quantity, what in words.QUANTITIES.items():
+        binding: dict[str, Any] = {"type": "endpoint", "endpoint": endpoint["id"], "quantity": quantity}
+        binding["arms"] = list(result["arms"])
+        try:
+            value = endpoint_value(own.closed, endpoint["id"], quantity, binding["arms"])
+        except ClosedError:
+            binding = {
+                "type": "unavailable",
+                "reason_en": words.NOT_MEASURED["en"],
+                "reason_zh": words.NOT_MEASURED["zh"],
+            }
+            value = None
+        count = quantity in ("tasks", "seeds")
+        own.bind(
+            f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']},{what['zh']}"),
+            kind="effect", digits=0 if count or value is None else _digits(value),
+            unit=quantity if count else ("reward" if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
+            scope=words.CONDITIONS.get(endpoint["condition"]), endpoint=endpoint["id"],
+        )  # fmt: skip
+
+
+def recorded_days(execution: Execution) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
+    """(kind, time, body) of the receipts that mark an execution's course."""
+    kinds = ("execution.started", "preflight.passed", "preflight.refused", "gate.met", "gate.refused", CLOSED)
+    rows = Receipt.objects.filter(stream=f"execution:{execution.uid}", kind__in=kinds).order_by("seq")
+    for row in rows:
+        body = parse_canonical(bytes(row.bytes))
+        yield row.kind, datetime.fromisoformat(body["at"]), body["body"]
