@@ -1,0 +1,140 @@
+"""Edit blocks of a finished trajectory, which of them may be removed, and the tree without one.
+
+A tree is {path: sha256 of the content}; a missing path is a missing file. ``trees`` are the snapshots before each
+decision and the final one, in order. Everything here reads snapshots alone: no function takes a verifier's result,
+so no selection can have seen one.
+
+The difference D = U(final) - U(without the block) conditions on the other finished files. It is no action value,
+no Shapley share and no outcome of a natural continuation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.contracts.errors import EngineFault
+from workbench.contracts.seeds import derive_seed
+
+Tree = Mapping[str, str]
+
+FORMAT_ERROR = "format_error"
+NO_ELIGIBLE_BLOCK = "no_eligible_block"
+NO_ORIGINAL_UTILITY = "no_original_utility"
+TRIAL_INCOMPLETE = "trial_incomplete"
+UNAVAILABLE = (FORMAT_ERROR, NO_ELIGIBLE_BLOCK, NO_ORIGINAL_UTILITY, TRIAL_INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class EditBlock:
+    """All file changes of one generating turn. ``before`` and ``after``: hash by path, None where there is no file."""
+
+    decision: int
+    before: tuple[tuple[str, str | None], ...]
+    after: tuple[tuple[str, str | None], ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What the block touches, sorted."""
+        return tuple(path for path, _ in self.before)
+
+
+def edit_blocks(trees: Sequence[Tree]) -> list[EditBlock]:
+    """The blocks of a trajectory, by decision: decision k leads from ``trees[k]`` to ``trees[k + 1]``.
+
+    Attribution is temporal: what a background process wrote meanwhile belongs to the turn too.
+    """
+    found = []
+    for decision, (old, new) in enumerate(itertools.pairwise(trees)):
+        paths = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
+        if paths:
+            before = tuple((path, old.get(path)) for path in paths)
+            found.append(EditBlock(decision, before, tuple((path, new.get(path)) for path in paths)))
+    return found
+
+
+def without_block(final: Tree, block: EditBlock) -> dict[str, str]:
+    """The final tree with the block's paths as they were before it; later turns are not generated again."""
+    tree = dict(final)
+    for path, sha256 in block.before:
+        if sha256 is None:
+            tree.pop(path, None)
+        else:
+            tree[path] = sha256
+    return dict(sorted(tree.items()))
+
+
+def eligible_blocks(
+    trees: Sequence[Tree], is_test_path: Callable[[str], bool], *, has_content: Callable[[str], bool] = lambda _: True
+) -> list[EditBlock]:
+    """Blocks that may be removed: at least one path is no test; no later turn overwrote a path (last touch); the
+    content before is in the snapshots (``has_content`` by hash); and removing it changes the final tree.
+
+    Relative to the tree before the block, not to the final difference: a block may repair earlier damage.
+    """
+    if not trees:
+        return []
+    blocks, final = edit_blocks(trees), trees[-1]
+    last: dict[str, int] = {path: block.decision for block in blocks for path in block.paths}
+    return [
+        block
+        for block in blocks
+        if any(not is_test_path(path) for path in block.paths)
+        and all(last[path] == block.decision for path in block.paths)
+        and all(sha256 is None or has_content(sha256) for _, sha256 in block.before)
+        and without_block(final, block) != dict(sorted(final.items()))
+    ]
+
+
+def select_block(blocks: Sequence[EditBlock], trajectory_uid: str, seed: str) -> EditBlock | None:
+    """One eligible block by a seeded draw over their order of decisions; None of none."""
+    if not blocks:
+        return None
+    ordered = sorted(blocks, key=lambda block: block.decision)
+    if len({block.decision for block in ordered}) != len(ordered):
+        raise EngineFault("blocks: got two of one decision, expected one a turn")
+    return ordered[int(derive_seed("edit-block", seed, trajectory_uid)) % len(ordered)]
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """What is asked of the verifier for one trajectory: the tree without ``block``; or why there is none."""
+
+    block: EditBlock | None
+    tree: Mapping[str, str] | None
+    unavailable: str | None
+    eligible: int
+    blocks: int
+    final_paths: int  # that differ from the first tree
+    touched_share: float | None  # of those, that the block touches; None where nothing differs in the end
+
+    @property
+    def is_empty_patch(self) -> bool:
+        """Whether nothing of the patch is left without the block: every path that differs is touched by it."""
+        return self.tree is not None and self.touched_share == 1.0
+
+
+def plan_intervention(
+    trees: Sequence[Tree],
+    *,
+    trajectory_uid: str,
+    seed: str,
+    has_format_error: bool,
+    is_test_path: Callable[[str], bool],
+    has_content: Callable[[str], bool] = lambda _: True,
+) -> Intervention:
+    """The one intervention of a trajectory, at most. Reads no reward, no verdict and no other trajectory."""
+    blocks = edit_blocks(trees)
+    eligible = eligible_blocks(trees, is_test_path, has_content=has_content)
+    changed = (
+        {path for path in {*trees[0], *trees[-1]} if trees[0].get(path) != trees[-1].get(path)} if trees else set()
+    )
+    if has_format_error:
+        return Intervention(None, None, FORMAT_ERROR, len(eligible), len(blocks), len(changed), None)
+    block = select_block(eligible, trajectory_uid, seed)
+    if block is None:
+        return Intervention(None, None, NO_ELIGIBLE_BLOCK, len(eligible), len(blocks), len(changed), None)
+    tree = without_block(trees[-1], block)
+    share = len(changed & set(block.paths)) / len(changed) if changed else None
+    return Intervention(block, tree, None, len(eligible), len(blocks), len(changed), share)
