@@ -48,18 +48,32 @@ class Fault:
     start: int = 0
     stop: int = 0
 
+    @property
+    def told(self) -> str:
+        """In one line, in the form that every refusal has."""
+        if self.message.startswith("got "):
+            return f"{self.field}: {self.message}"
+        return f"{self.field}: got {self.got[:120] or 'nothing'!r}, {self.message}"
+
 
 class ClaimRefused(DomainError):
     """Everything that is wrong with a claim, field by field. Nothing was changed."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("; ".join(f"{item.field}: got {item.got[:120]!r}: {item.message}" for item in faults))
+        super().__init__("; ".join(item.told for item in faults))
 
 
 def _faults(field: str, troubles: Iterable[Trouble]) -> list[Fault]:
     return [
-        Fault(BY_CODE.get(item.code, field), item.code, item.text, item.message, item.start, item.stop)
+        Fault(
+            BY_CODE.get(item.code, field),
+            item.code,
+            item.text,
+            item.message.removeprefix("text: "),
+            item.start,
+            item.stop,
+        )
         for item in troubles
     ]
 
