@@ -1,0 +1,1 @@
+"""Verifiers: what decides whether an artefact does what was asked."""
