@@ -140,11 +140,7 @@ def answer(review: Review, text: str, *, claim_version: ClaimVersion | None = No
     said = _text("text", text)
     with transaction.atomic():
         lock_evidence(review.study)
-        if review.actor_id == by.pk:
-            raise OwnWork(
-                f"by: got {by.name}, who wrote this review, expected an author of the claim; "
-                "to change your mind, review again"
-            )
+        _must_be_of_another(review, by)
         told = {item.review.pk: item.fate for item in reviews_of(review.claim)}[review.pk]
         if told not in (OPEN, ANSWERED):
             raise DomainError(
@@ -165,6 +161,14 @@ def answer(review: Review, text: str, *, claim_version: ClaimVersion | None = No
         append(row)
         refresh_claim(review.claim, at=at)
     return row
+
+
+def _must_be_of_another(review: Review, by: Actor) -> None:
+    if review.actor_id == by.pk:
+        raise OwnWork(
+            f"by: got {by.name}, who wrote this review, expected an author of the claim; "
+            "to change your mind, review again"
+        )
 
 
 def holder_of(item: str, at: datetime) -> Reservation | None:

@@ -137,6 +137,11 @@ def edited_with_triggers(world: AttackWorld) -> None:
         raise AssertionError("changed no row")
 
 
+_KEY = (
+    Guard("evidence.outward.keys:Head.fingerprint", "", plain=True),
+    Guard("evidence.actions.signing:fingerprint", ""),
+)
+
 ATTACKS = (
     Attack("truncated-chain", "The newest receipt is deleted and the head set back", truncated, VERIFY,
            (1, "runs_receipt", "sha256"), step("check_chains")),
@@ -159,7 +164,7 @@ ATTACKS = (
     Attack("forged-signature", "A signature that the key did not make", forged_signature, VERIFY,
            (17, "evidence_signedhead", "signature"), step("check_signed_heads")),
     Attack("foreign-signature", "A copy of the heads signed by another key", foreign_signature, COPY, "key",
-           (Guard("evidence.outward.keys:Head.fingerprint", "", plain=True), Guard("evidence.actions.signing:fingerprint", ""))),
+           _KEY),
     Attack("edited-through-models", "History edited with the product's own classes", edited_through_models, REFUSED,
            "expected an insert", (Guard("workbench.db:_refuse"),)),
     Attack("edited-with-triggers", "History edited by SQL in the running database", edited_with_triggers, TRIGGERS,

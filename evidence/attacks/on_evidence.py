@@ -188,6 +188,9 @@ def number_in_notes(world: AttackWorld) -> None:
 _NO_TRACE = Guard("evidence.actions.notes:_said", [])
 _OWN = Guard("evidence.actions.reviews:_must_not_have_written", [])
 _VALUE = Guard("evidence.binding.figures:evaluate", Quantity(Fraction(1)))
+_GRAMMAR = (Guard("evidence.binding.figures:parse"), Guard("evidence.binding.figures:names", {"a"}), _VALUE)
+_IDENTITY = (Guard("evidence.actions.versions:_identity", (sha256_hex(PILOT), len(PILOT))),)
+_REASON = (Guard("evidence.actions.versions:REASON_LEAST", 0, plain=True),)
 _KIND = Guard("evidence.actions.figures:_check_kind")
 
 ATTACKS = (
@@ -196,7 +199,7 @@ ATTACKS = (
     Attack("number-in-words", "A number in words", number_in_words, REFUSED, "bind the number", WORDS),
     Attack("number-in-chinese", "A number in Chinese words", chinese_number, REFUSED, "bind the number", WORDS),
     Attack("unknown-figure", "A token of a figure that does not exist", unknown_figure, REFUSED,
-           "expected the key of a figure", WORDS),
+           "expected the key of a figure", (*WORDS, Guard("evidence.actions.claims:_bind_words"))),
     Attack("pilot-as-effect", "A pilot's number bound as an effect", pilot_as_effect, REFUSED,
            "expected endpoint or cell_rate of a closed execution", (_KIND,)),
     Attack("pilot-fills-effect", "A pending effect filled from the pilot", pilot_fills_effect, REFUSED,
@@ -208,7 +211,7 @@ ATTACKS = (
     Attack("division-by-zero", "A rate without cases", division_by_zero, REFUSED, "got a divisor of 0",
            (_VALUE,)),
     Attack("code-in-derivation", "A derivation that would run code", code_in_derivation, REFUSED,
-           "expected numbers, figures", (Guard("evidence.binding.figures:parse"), Guard("evidence.binding.figures:names", {"a"}), _VALUE)),
+           "expected numbers, figures", _GRAMMAR),
     Attack("derivation-in-a-circle", "A figure that rests on itself", circle, REFUSED, "got a circle",
            (Guard("evidence.binding.figures:Resolver.of_figure", Resolved(Fraction(1))),)),
     Attack("quotation-twice", "A quotation that stands at two places", quotation_twice, REFUSED, "expected exactly one",
@@ -216,9 +219,9 @@ ATTACKS = (
     Attack("quotation-nowhere", "A quotation that stands nowhere", quotation_nowhere, REFUSED, "expected exactly one",
            (Guard("evidence.actions.excerpts:find", ("Of 244 usable rows", None)),)),
     Attack("other-bytes", "Bytes under a hash that is not theirs", other_bytes_as_same, REFUSED,
-           "the hash of the bytes that were given", (Guard("evidence.actions.versions:_identity", (sha256_hex(PILOT), len(PILOT))),)),
+           "the hash of the bytes that were given", _IDENTITY),
     Attack("silent-replacement", "A source replaced without a reason", silent_replacement, REFUSED,
-           "expected why these bytes replace version", (Guard("evidence.actions.versions:REASON_LEAST", 0, plain=True),)),
+           "expected why these bytes replace version", _REASON),
     Attack("equivalence-without-interval", "Equivalence without a registered interval", equivalence_without_interval,
            REFUSED, "interval", WORDS),
     Attack("improvement-in-words", "An improvement called a description", improvement_in_words, REFUSED, "improve",
@@ -234,7 +237,7 @@ ATTACKS = (
     Attack("review-without-look", "An acceptance that looked at nothing", review_without_look, REFUSED,
            "say what you looked at", (Guard("evidence.actions.reviews:_looked_at", []),)),
     Attack("own-answer", "A reviewer answers their own dispute", own_answer, REFUSED, "expected an author",
-           (Guard("evidence.actions.reviews:OwnWork", ValueError),)),
+           (Guard("evidence.actions.reviews:_must_be_of_another"),)),
     Attack("service-confirms", "A program confirms what is stale", service_confirms, REFUSED, "only people confirm",
            (Guard("evidence.actions.stale:_must_be_person"),)),
     Attack("number-in-notes", "A number typed into the notes page", number_in_notes, REFUSED, "expected", (_NO_TRACE,)),

@@ -95,9 +95,9 @@ def edited_metric(world: AttackWorld) -> None:
 def changed_chunk(world: AttackWorld) -> None:
     """A sealed chunk of logged points is exchanged."""
     found = MetricChunk.objects.order_by("pk")[0]
-    data = bytearray(bytes(found.data))
+    data = bytearray(bytes(found.payload))
     data[-1] ^= 1
-    world.sql("UPDATE runs_metricchunk SET data = %s WHERE id = %s", bytes(data), found.pk)
+    world.sql("UPDATE runs_metricchunk SET payload = %s WHERE id = %s", bytes(data), found.pk)
 
 
 def edited_closure(world: AttackWorld) -> None:
@@ -127,12 +127,12 @@ ATTACKS = (
            (2, "runs_planversion", "created_at"), step("check_plans")),
     Attack("widened-arm", "An arm gets another seed", widened_arm, VERIFY, (2, "runs_arm", "seeds"),
            step("check_plans")),
-    Attack("edited-capture", "One bit of a capture", edited_capture, VERIFY, (5, "runs_group", "capture_blob_sha256"),
+    Attack("edited-capture", "One bit of a capture", edited_capture, VERIFY, (5, "runs_blobref", "sha256"),
            step("check_blobs")),
     Attack("swapped-capture", "A group with the captures of another", swapped_capture, VERIFY,
-           (6, "runs_group", "capture_blob_sha256"), step("check_captures")),
+           (6, "runs_turn", "capture_sha256"), step("check_captures")),
     Attack("replaced-adapter-bytes", "Other weights under an adapter's name", replaced_adapter_bytes, VERIFY,
-           (5, "runs_checkpoint", "sha256"), step("check_blobs")),
+           (5, "runs_blobref", "sha256"), step("check_blobs")),
     Attack("replaced-adapter", "A checkpoint that names another adapter", replaced_adapter, VERIFY,
            (4, "runs_checkpoint", "sha256"), step("check_rows")),
     Attack("better-reward", "A reward is raised in its row", better_reward, VERIFY,
@@ -144,11 +144,11 @@ ATTACKS = (
     Attack("edited-credit", "Fewer trained tokens than there were", edited_credit, VERIFY,
            (4, "runs_trajectorycredit", "trained_tokens"), step("check_rows")),
     Attack("edited-trace", "One bit of an update's trace", edited_trace, VERIFY,
-           (5, "runs_updatebatch", "trace_blob_sha256"), step("check_blobs")),
+           (5, "runs_blobref", "sha256"), step("check_blobs")),
     Attack("edited-metric", "A metric point is raised", edited_metric, VERIFY, (8, "runs_metricpoint", "value"),
            step("check_metrics")),
     Attack("changed-metric-chunk", "A sealed chunk of logged points is changed", changed_chunk, VERIFY,
-           (8, "runs_metricchunk", "sha256"), step("check_logged")),
+           (8, "runs_metricchunk", ""), step("check_logged")),
     Attack("edited-closure", "A closure with other counts, hashed anew", edited_closure, VERIFY,
            (9, "runs_document", "counts"), step("check_closures")),
     Attack("removed-closure", "A closed execution without its closure", removed_closure, VERIFY,

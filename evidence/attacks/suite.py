@@ -52,7 +52,7 @@ def clean(world: AttackWorld) -> list[str]:
 
 
 def run_attack(world: AttackWorld, attack: Attack) -> Outcome:
-    """Try one attack and undo it. An attack that fails in another way than it should goes unfound, with what it said."""
+    """Try one attack and undo it. One that fails in another way than it should goes unfound, with what was said."""
     kept = world.kept
     with translation.override("en"):
         try:
