@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.binding.numbers import bare_numbers
 from evidence.models import Figure, FigureVersion, NotesVersion
 from evidence.presenters.chips import Chip, shown
 from runs.models import Study
@@ -14,7 +15,7 @@ from runs.models import Study
 
 @dataclass(frozen=True)
 class VersionRow:
-    """One version of the notes, without its document."""
+    """One version of the notes, without its document. ``said``: the reason where it holds no number of its own."""
 
     number: int
     at: datetime.datetime
@@ -22,6 +23,11 @@ class VersionRow:
     actor: str
     reason: str
     sha256: str
+
+    @property
+    def said(self) -> str:
+        """The reason as the notes page may repeat it."""
+        return "" if bare_numbers(self.reason) else self.reason
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,10 @@ def source_rows(study: Study, language: str) -> list[SourceRow]:
     return sorted(found.values(), key=lambda row: _order(row.reference))
 
 
-def _order(label: str) -> tuple[str, int, str]:
+def _order(label: str) -> tuple[bool, str, int]:
+    """Numbered labels first, R2 before R10; then those that are words."""
     letters = label.rstrip("0123456789")
-    return letters, int(label[len(letters) :] or 0), label
+    return letters == label, letters, int(label[len(letters) :] or 0)
 
 
 def _title(source: Source, language: str) -> str:

@@ -38,7 +38,7 @@ CELLS: dict[str, StateView] = {
     "refuted": StateView(gettext_lazy("refuted"), "cross", "refused"),
     "withdrawn": StateView(gettext_lazy("withdrawn"), "minus", "neutral"),
     "verified": StateView(gettext_lazy("verified"), "check", "verified"),
-    "claimed": StateView(gettext_lazy("hash recorded elsewhere"), "dashed", "claimed"),
+    "claimed": StateView(gettext_lazy("hash only"), "dashed", "claimed"),
     "drifted": StateView(gettext_lazy("drifted"), "notequal", "drifted"),
     "missing": StateView(gettext_lazy("bytes missing"), "warn", "failed"),
     "superseded": StateView(gettext_lazy("superseded"), "arrow", "superseded"),
@@ -94,6 +94,16 @@ def cell_state(name: str) -> SafeString:
 def source_state(source: Source) -> SafeString:
     """State of a source's newest bytes."""
     return _state(CELLS[source.state])
+
+
+@register.simple_tag
+def source_mark(source: Source) -> SafeString:
+    """The same as an icon whose word is read out and stands in its title, where the full list gives the word."""
+    view = CELLS[source.state]
+    return format_html(
+        '<span class="state {}" title="{}">{}<span class="visually-hidden">{}</span></span>',
+        view.tone if source.state != Source.CLAIMED else "neutral", view.word, icon_markup(view.icon), view.word,
+    )  # fmt: skip
 
 
 @register.simple_tag

@@ -18,10 +18,10 @@ from evidence.notes import read
 from evidence.notes.build import NotesPage, build
 from evidence.notes.history import flat, versions_of
 from evidence.notes.rich import HTML_LANGUAGE
+from evidence.presenters.chips import in_language
 from runs.access import EVIDENCE_WRITE, can, principal_of, visible_studies
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.templatetags.ui import title_of
 from runs.views.base import render_page
 from runs.views.people.base import study_crumbs
 
@@ -85,7 +85,7 @@ def render_notes(request: HttpRequest, page: NotesPage) -> HttpResponse:
         {
             "page": page,
             "html_language": HTML_LANGUAGE[page.language],
-            "study_title": title_of(getattr(study, "title", None)),
+            "study_title": in_language(study.title_en, study.title_zh, page.language),
             "may_edit": can(principal_of(request), EVIDENCE_WRITE, study),
             "journal_url": address("evidence:journal", study.slug),
             "stale_url": address("evidence:stale", study.slug),

@@ -43,11 +43,13 @@
   // On wide windows a margin note stands level with the first sentence that cites it, unless another one is there.
   const place = () => document.querySelectorAll(".margin").forEach((margin) => {
     const notes = [...margin.querySelectorAll("[data-note]")];
-    notes.forEach((note) => { note.style.marginTop = ""; });
-    if (!wide.matches) return;
     const part = margin.closest("[data-section]");
+    const visible = (label) => [...part.querySelectorAll(`[data-cites="${CSS.escape(label)}"]`)].find((link) => link.checkVisibility());
+    const cites = new Map(notes.map((note) => [note, visible(note.dataset.note)]));
+    notes.forEach((note) => { note.style.marginTop = ""; note.classList.toggle("away", !cites.get(note)); });  // cited in a closed fold only
+    if (!wide.matches) return;
     notes.forEach((note) => {
-      const cited = [...part.querySelectorAll(`[data-cites="${CSS.escape(note.dataset.note)}"]`)].find((link) => link.getClientRects().length);
+      const cited = cites.get(note);
       if (!cited) return;
       const gap = cited.getBoundingClientRect().top - note.getBoundingClientRect().top - 4;
       if (gap > 0) note.style.marginTop = `${Math.round(gap)}px`;
