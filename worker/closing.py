@@ -1,4 +1,4 @@
-"""What follows the closing of an execution: its records become sources that pages can cite.
+"""What follows the closing of an execution: its records become sources, and of them the bundled study's notes.
 
 It runs after the closing has committed: an error here changes no result, is logged, and is made good by the reaper.
 """
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from evidence.actions.sources import collect_own
 from evidence.models import Source
+from evidence.notes.generated import generate_notes, without_notes
 from runs.actions.actors import service_actor
 from runs.models import Execution, Study
 
@@ -33,3 +34,23 @@ def collect_missing() -> int:
         return 0
     studies = Study.objects.filter(plans__versions__execution__in=closed).distinct()
     return sum(collect_sources(study) for study in studies)
+
+
+_TRIED: set[int] = set()  # executions whose notes this process tried to make good, each once
+
+
+def write_notes(execution: Execution) -> bool:
+    """Generate the notes of a bundled study from a closed execution; False where that failed, which is logged."""
+    try:
+        generate_notes(execution, by=service_actor("worker"), at=timezone.now())
+    except Exception:  # what has been committed stands
+        logger.exception("notes from execution %s were not written", execution.uid)
+        return False
+    return True
+
+
+def write_missing_notes() -> int:
+    """Generate where a closed execution of a bundled study has no notes yet; how many were written."""
+    found = [item for item in without_notes() if item.pk not in _TRIED]
+    _TRIED.update(item.pk for item in found)
+    return sum(write_notes(item) for item in found)

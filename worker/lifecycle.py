@@ -33,7 +33,7 @@ from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
 from workbench.settings import child_environment
 from worker import handoff, recorder
-from worker.closing import collect_sources
+from worker.closing import collect_sources, write_notes
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
 logger = logging.getLogger(__name__)
@@ -145,6 +145,7 @@ def _close(job: Job) -> None:
     recorder.commit_close(job)
     if job.execution is not None:
         collect_sources(job.execution.plan_version.plan.study)
+        write_notes(job.execution)
 
 
 def _inspect(job: Job) -> None:

@@ -36,6 +36,7 @@ def reap() -> None:
     lifecycle.reap()
     imports.resend_stale(timezone.now())
     closing.collect_missing()
+    closing.write_missing_notes()
     housekeeping.tick(timezone.now())
 
 

@@ -17,11 +17,10 @@ import yaml
 
 from evidence.actions.notes import save_notes
 from evidence.actions.sources import add_source, collect_own
-from evidence.models import NotesVersion, Source
-from evidence.notes import own_words as words
+from evidence.models import Claim, NotesVersion, Source
 from evidence.notes.own_blocks import document_of
-from evidence.notes.own_claims import claim_all
-from evidence.notes.own_figures import LABELS, Own, bind_all
+from evidence.notes.own_claims import LAST, claim_all
+from evidence.notes.own_figures import LABELS, Own, bind_all, prefix_of
 from runs.models import Actor, EvaluationItem, Execution
 
 FOLDER = Path(__file__).resolve().parent / "own"
@@ -67,15 +66,19 @@ def generate_notes(execution: Execution, *, by: Actor, at: datetime.datetime) ->
     return save_notes(own.study, document, by=by, at=at, reason=reason)
 
 
-def generate_missing(*, by: Actor, at: datetime.datetime) -> list[NotesVersion]:
-    """Generate for every closed execution of a study that has no page yet."""
+def without_notes() -> list[Execution]:
+    """Closed executions of studies whose page the product generates, which no generation has finished; oldest first."""
     closed = Execution.objects.filter(state="closed", plan_version__plan__study__slug__in=_told())
-    found = []
-    for execution in closed.select_related("plan_version__plan__study").order_by("pk"):
-        if not NotesVersion.objects.filter(study=execution.plan_version.plan.study).exists():
-            version = generate_notes(execution, by=by, at=at)
-            found += [version] if version is not None else []
-    return found
+    executions = list(closed.select_related("plan_version__plan__study").order_by("pk"))
+    studies = {item.plan_version.plan.study_id for item in executions}
+    written = set(NotesVersion.objects.filter(study__in=studies).values_list("study_id", flat=True))
+    said = set(Claim.objects.filter(study__in=studies).values_list("study_id", "key"))
+    return [
+        item
+        for item in executions
+        if (study := item.plan_version.plan.study_id) not in written
+        or (study, f"{prefix_of(item.plan_version)}.{LAST}") not in said
+    ]
 
 
 def _sources(own: Own) -> None:
@@ -113,6 +116,3 @@ def _leads(execution: Execution) -> bool:
 
 def _others(execution: Execution) -> list[Execution]:
     return [other for other in _closed(execution) if other.pk != execution.pk]
-
-
-__all__ = ["generate_missing", "generate_notes", "is_told", "words"]

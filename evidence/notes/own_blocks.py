@@ -55,8 +55,14 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
         "schema": SCHEMA, "study": own.study.slug, "page_date": last, "cutoff": last, "record_ends": last,
         "manuscript": T("None: this page is generated", "没有稿件:本页为生成"), "imported": None,
         "title": fixed["title"], "subtitle": fixed["subtitle"], "state": fixed["state"], "cards": _cards(own),
-        "names": [{"text": key, "why": why} for key, why in fixed["arms"].items()], "sections": sections,
+        "names": _names(own, fixed["arms"]), "sections": sections,
     }  # fmt: skip
+
+
+def _names(own: Own, told: dict[str, Any]) -> list[Block]:
+    """Names that the texts may use: the arms of the study, and those of this plan."""
+    arms = {**{arm["key"]: T("an arm of the plan", "方案中的臂") for arm in own.plan["arms"]}, **told}
+    return [{"text": key, "why": why} for key, why in arms.items()]
 
 
 def _placed(value: Any, prefix: str) -> Any:

@@ -16,6 +16,7 @@ from evidence.notes.own_figures import Own, endpoint_name, endpoints
 
 ANEW = "written anew from the closed execution"
 DESCRIPTION = "description"
+LAST = "closure"  # the claim that is written after all others
 
 
 def claim_all(own: Own, reach: words.Text) -> list[str]:
@@ -135,4 +136,4 @@ def _closure(own: Own) -> str:
         "capture 按哈希绑定。",
     )
     reach = words.text("Closing adds no statistical meaning.", "封存不增加统计含义。")
-    return _claim(own, "closure", text, "environment", [(keys["items"], "supports", reach)])
+    return _claim(own, LAST, text, "environment", [(keys["items"], "supports", reach)])

@@ -27,6 +27,12 @@ MOST_DIGITS, DIGITS = 12, 3
 LABELS = {"plan": "plan.json", "closure": "closure.json", "summary": "summary.json", "receipts": "receipts.jsonl"}
 
 
+def prefix_of(version: PlanVersion) -> str:
+    """Short name of a plan in its study, with which its figures and claims begin; later versions carry a number."""
+    short = version.plan.slug.removeprefix(f"{version.plan.study.slug}-")
+    return short if version.number == 1 else f"{short}.{version.number}"
+
+
 @dataclass
 class Own:
     """A closed execution as pages tell of it. ``prefix``: how its figures and claims begin (``small``)."""
@@ -54,10 +60,8 @@ class Own:
 
     @cached_property
     def prefix(self) -> str:
-        """Short name of the plan in its study; a later version carries its number."""
-        slug = self.version.plan.slug
-        short = slug.removeprefix(f"{self.study.slug}-")
-        return short if self.version.number == 1 else f"{short}.{self.version.number}"
+        """``prefix_of`` its plan."""
+        return prefix_of(self.version)
 
     @cached_property
     def closed(self) -> Any:
