@@ -17,6 +17,7 @@ from evidence.actions.versions import (
     check_all,
     check_version,
     held_digest,
+    lying_bytes,
     read_version,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "check_version",
     "collect_own",
     "held_digest",
+    "lying_bytes",
     "read_version",
     "scan_folder",
     "take_in",

@@ -201,6 +201,14 @@ def held_digest(version: SourceVersion) -> str | None:
         return None
 
 
+def lying_bytes(version: SourceVersion) -> bytes | None:
+    """The bytes that lie under a version's name, whatever they hash to; None where none do."""
+    try:
+        return blob_store().path(version.sha256).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def watched_bytes(source: Source) -> bytes | None:
     """What the watched file of a source holds now; None where it is gone. Raises ``DomainError`` where unreadable."""
     name, _slash, relative = source.path.partition("/")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as now
 from django.utils.translation import gettext_lazy as _
 
-from evidence.actions.sources import BytesUnavailable
-from evidence.binding.places import stored_bytes
+from evidence.actions.sources import BytesUnavailable, lying_bytes
 from evidence.binding.selectors import SelectorError
 from evidence.models import Excerpt, ExcerptHead, Source, SourceCheck, SourceVersion
-from evidence.presenters.source_values import JsonLine, json_lines
+from evidence.presenters.source_values import JsonLine, json_values
 from evidence.presenters.sources import STATES
 from evidence.reading import (
     TEXTS,
@@ -33,6 +33,7 @@ from runs.presenters.states import TABLES, StateView
 
 AROUND, TOP = 4, 40  # lines beside a quotation; lines shown where there is none
 LINES_MOST, ROWS_MOST, CELL_MOST = 1_000, 500, 500
+_NUMBER = re.compile(r"[-+]?[0-9][0-9_,.]*(?:[eE][-+]?[0-9]{1,4})?%?")
 CONTEXT, WHOLE = "context", "whole"
 LINES, VALUES, TABLE = "lines", "values", "table"
 EXCERPT_STATES: dict[str, StateView] = {
@@ -62,6 +63,13 @@ class Cell:
     quotes: tuple[int, ...] = ()
     cut: int = 0
 
+    @property
+    def kind(self) -> str:
+        """How it is set: num to the right, long with line breaks."""
+        if _NUMBER.fullmatch(self.text):
+            return "num"
+        return "long" if len(self.text) > 48 else ""
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -80,6 +88,8 @@ class Body:
     whole: bool = False
     lines: list[Line] = field(default_factory=list)
     values: list[JsonLine] = field(default_factory=list)
+    at: str = ""
+    parts: list[str] = field(default_factory=list)
     header: list[str] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
     total: int = 0
@@ -113,9 +123,9 @@ def ways_of(source: Source, size: int | None) -> list[str]:
 
 
 def body_of(
-    version: SourceVersion, excerpts: Sequence[Excerpt], *, way: str = "", show: str = "", first: int = 1
-) -> Body:
-    """The middle of the page. ``first``: the first line of the whole file to show."""
+    version: SourceVersion, excerpts: Sequence[Excerpt], *, way: str = "", show: str = "", first: int = 1, at: str = "",
+) -> Body:  # fmt: skip
+    """The middle of the page. ``first``: first line of the whole file to show; ``at``: pointer of the part to show."""
     source = version.source
     ways = ways_of(source, version.size)
     body = Body(way if way in ways else ways[0], ways)
@@ -127,12 +137,13 @@ def body_of(
         if source.form in TEXTS and (version.size or 0) > WHOLE_MOST:
             _of_large(body, version, excerpts, show, first)
             return body
-        data = stored_bytes(version)
+        data = lying_bytes(version)
         if data is None:
             raise BytesUnavailable(now("The bytes are gone; the store holds none of this hash."))
         text = text_of_bytes(data, source.form)
         if body.way == VALUES:
-            body.values, body.cut = json_lines(data, excerpts)
+            values = json_values(data, excerpts, at)
+            body.values, body.cut, body.at, body.parts = values.lines, values.cut, values.at, values.parts
             body.marked = {quote for line in body.values for quote in line.quotes}
         elif body.way == TABLE:
             _table(body, text, excerpts)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from evidence.binding.selectors import SelectorError, decode
 from evidence.models import Excerpt
 
-VALUES_MOST, TEXT_MOST, DEEPEST = 1_500, 2_000, 60
+VALUES_MOST, TEXT_MOST, DEEPEST, PARTS_MOST = 800, 2_000, 60, 60
 
 
 class _Number(str):
@@ -69,7 +69,7 @@ def _scalar(value: Any) -> tuple[str, str]:
 
 def _walk(value: Any, depth: int, key: str | None, pointer: str, comma: bool) -> Iterator[JsonLine]:
     if not isinstance(value, dict | list) or not value or depth >= DEEPEST:
-        text, kind = _scalar(value) if not isinstance(value, dict | list) else (json.dumps(value)[:TEXT_MOST], "word")
+        text, kind = _whole(value)
         yield JsonLine(depth, key, text[:TEXT_MOST], kind, pointer, comma=comma, cut=max(0, len(text) - TEXT_MOST))
         return
     brackets = "{}" if isinstance(value, dict) else "[]"
@@ -81,21 +81,68 @@ def _walk(value: Any, depth: int, key: str | None, pointer: str, comma: bool) ->
     yield JsonLine(depth, None, "", "", pointer, closes=brackets[1], comma=comma)
 
 
-def json_lines(data: bytes, excerpts: Sequence[Excerpt]) -> tuple[list[JsonLine], bool]:
-    """(lines, whether some are left out); quotations by pointer are marked. Raises ``SelectorError``."""
+@dataclass(frozen=True)
+class Values:
+    """A document, or the part of it at ``at``. ``cut``: some lines are left out; ``parts``: pointers of its members."""
+
+    lines: list[JsonLine]
+    at: str
+    cut: bool
+    parts: list[str]
+
+
+def _resolve(document: Any, pointer: str) -> Any:
+    """The value at a pointer. Raises ``SelectorError`` where it leads nowhere."""
+    value = document
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isascii() and key.isdigit() and len(key) < 10 and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            raise SelectorError(f"pointer: got {pointer[:200]!r}, which leads to nothing, expected a place in it")
+    return value
+
+
+def json_values(data: bytes, excerpts: Sequence[Excerpt], at: str = "") -> Values:
+    """The first lines of the part at ``at``; quotations by pointer are marked, those further on stand at the end.
+
+    No more is walked than is shown. Raises ``SelectorError`` for bytes that are no JSON.
+    """
     wanted: dict[str, list[int]] = {}
     for number, excerpt in enumerate(excerpts):
         if excerpt.form == Excerpt.POINTER:
             wanted.setdefault(excerpt.selector["pointer"], []).append(number)
+    document = parse(data)
+    try:
+        root = _resolve(document, at)
+    except SelectorError:
+        at, root = "", document
     found: list[JsonLine] = []
     cut = False
-    for line in _walk(parse(data), 0, None, "", False):
-        marked = tuple(wanted.get(line.pointer, ())) if not line.closes else ()
-        if len(found) >= VALUES_MOST and not marked:
+    for line in _walk(root, 0, None, at, False):
+        if len(found) >= VALUES_MOST:
             cut = True
+            break
+        marked = () if line.closes else tuple(wanted.pop(line.pointer, ()))
+        found.append(replace(line, quotes=marked) if marked else line)
+    for pointer, quotes in wanted.items() if cut else ():
+        try:
+            text, kind = _whole(_resolve(document, pointer))
+        except SelectorError:
             continue
-        found.append(line if not marked else JsonLine(**{**line.__dict__, "quotes": marked}))
-    return found, cut
+        found.append(JsonLine(0, pointer, text[:TEXT_MOST], kind, pointer, quotes=tuple(quotes)))
+    members: Any = root if isinstance(root, dict) else range(len(root)) if isinstance(root, list) else ()
+    return Values(found, at, cut, [step(at, key) for key in list(members)[:PARTS_MOST]])
+
+
+def _whole(value: Any) -> tuple[str, str]:
+    return (
+        (json.dumps(value, ensure_ascii=False)[:TEXT_MOST], "word")
+        if isinstance(value, dict | list)
+        else _scalar(value)
+    )
 
 
 def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:

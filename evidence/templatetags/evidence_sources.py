@@ -109,4 +109,5 @@ def _cell(cell: Cell, quotations: Sequence[Quotation]) -> str:
     text = escape(cell.text)
     if cell.quotes:
         text = marked(text, cell.quotes, cell.quotes, quotations)
-    return f"<td>{text}{_cut(cell.cut)}</td>"
+    kind = f' class="{cell.kind}"' if cell.kind else ""
+    return f"<td{kind}>{text}{_cut(cell.cut)}</td>"

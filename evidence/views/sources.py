@@ -82,7 +82,7 @@ def sources(request: HttpRequest) -> HttpResponse:
 @require_safe
 def source(request: HttpRequest, uid: UUID) -> HttpResponse:
     """One version: ``?version=`` (the newest), ``?view=`` lines, values or table, ``?show=`` context or whole,
-    ``?line=`` a line of the whole file, ``?from=`` the first one shown.
+    ``?line=`` a line of the whole file, ``?from=`` the first one shown, ``?at=`` the pointer of a part of JSON.
     """
     found = get_source(request, uid)
     if found.current is None:
@@ -97,7 +97,7 @@ def source(request: HttpRequest, uid: UUID) -> HttpResponse:
     excerpts = page.excerpts_of(version)
     body = page.body_of(
         version, excerpts, way=page.LINES if line else request.GET.get("view", ""),
-        show=show if show in SHOWS else "", first=first,
+        show=show if show in SHOWS else "", first=first, at=request.GET.get("at", "")[:2000],
     )  # fmt: skip
     versions = list(SourceVersion.objects.filter(source=found).select_related("actor").order_by("-number"))
     context: dict[str, Any] = {
@@ -113,6 +113,7 @@ def source(request: HttpRequest, uid: UUID) -> HttpResponse:
         "versions": [(item, shown.version_state(item, found)) for item in versions],
         "is_newest": version.pk == found.current_id,
         "may_write": can(principal_of(request), EVIDENCE_WRITE, found.study),
+        "is_ours": found.origin in (Source.RECEIPT, Source.CLOSURE, Source.EXPORT),
         "checks": page.checks_of(version),
     }
     return render_page(
