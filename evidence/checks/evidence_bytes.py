@@ -8,12 +8,11 @@ from typing import Any
 from django.db.models import QuerySet
 
 from evidence.actions.versions import examine
-from evidence.binding.places import find, place_of, readable, stored_bytes
+from evidence.binding.places import Kept, find_in, held, place_of
 from evidence.hashing import Held, hash_held
 from evidence.models import Excerpt, ExcerptHead, Source, SourceCheck, SourceVersion
 from evidence.report import StepLog
 from workbench.blobs import BlobStore
-from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.errors import ContractError
 
 CHUNK = 500
@@ -23,8 +22,8 @@ Hashed = dict[str, Held]
 def hash_missing(hashed: Hashed, names: Iterable[str], store: BlobStore) -> Hashed:
     """Hash what has not been hashed yet in this verification; each blob once."""
     wanted = dict.fromkeys(name for name in names if name not in hashed)
-    for held in hash_held(store, wanted):
-        hashed[held.sha256] = held
+    for found in hash_held(store, wanted):
+        hashed[found.sha256] = found
     return hashed
 
 
@@ -58,8 +57,8 @@ def state_now(version: SourceVersion, hashed: Hashed, last: SourceCheck | None) 
 
 def check_sources(log: StepLog, store: BlobStore, hashed: Hashed) -> None:
     """Held bytes hash to their name; the stored state is what was found. Claimed bytes stay claimed."""
-    held = SourceVersion.objects.filter(held=True).order_by("pk").values_list("sha256", flat=True)
-    hash_missing(hashed, held.iterator(chunk_size=CHUNK), store)
+    names = SourceVersion.objects.filter(held=True).order_by("pk").values_list("sha256", flat=True)
+    hash_missing(hashed, names.iterator(chunk_size=CHUNK), store)
     last = newest_checks()
     for version in versions().iterator(chunk_size=CHUNK):
         log.count()
@@ -77,10 +76,10 @@ def check_sources(log: StepLog, store: BlobStore, hashed: Hashed) -> None:
                 log.compare("evidence_source", version.source.path, {"state": state}, version.source)
 
 
-def excerpts_by_source() -> Iterator[tuple[Excerpt, dict[int, bytes | None]]]:
+def excerpts_by_source() -> Iterator[tuple[Excerpt, Kept]]:
     """Excerpts with a cache of bytes that is emptied when the source changes."""
     rows = Excerpt.objects.select_related("version__source__current", "version__source__study", "head", "study")
-    cache: dict[int, bytes | None] = {}
+    cache: Kept = {}
     source = None
     for excerpt in rows.order_by("version__source", "version", "pk").iterator(chunk_size=CHUNK):
         if excerpt.version.source_id != source:
@@ -105,7 +104,7 @@ def check_excerpts(log: StepLog) -> None:
             _origin(log, excerpt, cache)
 
 
-def _origin(log: StepLog, excerpt: Excerpt, cache: dict[int, bytes | None]) -> None:
+def _origin(log: StepLog, excerpt: Excerpt, cache: Kept) -> None:
     """What an excerpt says, in the very version that it was taken from."""
     version = excerpt.version
     if excerpt.kind == Excerpt.TRANSCRIBED:
@@ -114,18 +113,16 @@ def _origin(log: StepLog, excerpt: Excerpt, cache: dict[int, bytes | None]) -> N
                 "evidence_excerpt", excerpt.key, "kind", expected="matched: the bytes are held", got=excerpt.kind
             )
         return
-    if version.pk not in cache:
-        cache[version.pk] = stored_bytes(version)
-    data = cache[version.pk]
-    if data is None:
+    found = held(version, cache)
+    if found is None:
         log.problem("evidence_excerpt", excerpt.key, "text", expected="bytes to search", got="unavailable")
         return
     try:
-        text, _span = find(excerpt.form, excerpt.selector, data, readable(version, data))
+        text, _span = find_in(excerpt.form, excerpt.selector, found)
     except ContractError as error:
         log.problem("evidence_excerpt", excerpt.key, "text", expected="found exactly once", got=f"orphan: {error}")
         return
     if text != excerpt.text:
         log.problem("evidence_excerpt", excerpt.key, "text", expected=text, got=excerpt.text)
-    elif sha256_hex(data) != version.sha256:
+    elif not found.own:
         log.problem("evidence_excerpt", excerpt.key, "text", expected=f"bytes of {version.sha256}", got="moved")

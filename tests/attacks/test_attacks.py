@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from evidence.attacks.attack import TRIGGERS, Attack, Guard
+from evidence.attacks.listing import listing
 from evidence.attacks.suite import ATTACKS, clean, run_attack
 from evidence.attacks.world import AttackWorld
 from evidence.verify import verify
@@ -84,3 +89,24 @@ def test_an_attack_that_breaks_down_is_no_success(world: AttackWorld) -> None:
     outcome = run_attack(world, other)
     assert not outcome.found
     assert "expected somebody who wrote none" in outcome.message
+
+
+def test_documentation_lists_what_is_tried() -> None:
+    """docs/attacks.md is the table itself."""
+    written = (settings.BASE_DIR / "docs" / "attacks.md").read_text("utf-8")
+    assert written == listing()
+
+
+@pytest.mark.slow
+def test_command_works_on_a_home_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    """A child process with a temporary home; this database is not looked at (no mark allows it)."""
+    call_command("attack", "--json")
+    result = json.loads(capfd.readouterr().out.strip().splitlines()[-1])
+    assert result["ok"]
+    assert (result["attacks"], result["unfound"], result["clean_world"]) == (len(ATTACKS), [], [])
+    assert {item["key"] for item in result["results"]} == set(BY_KEY)
+
+
+def test_command_refuses_a_home_that_is_not_its_own(db: None, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="expected the temporary home"):
+        call_command("attack", "--inside", str(tmp_path))
