@@ -8,12 +8,12 @@ from typing import Any
 from django.db import transaction
 
 from evidence.actions.record import append, lock_evidence, record_uid
-from evidence.binding.places import MOST_MATCHED, MOST_TRANSCRIBED, check_selector, find, place_of, readable
-from evidence.binding.selectors import SelectorError
+from evidence.binding.places import MOST_MATCHED, MOST_TRANSCRIBED, Held, check_selector, find_in, place_of
 from evidence.binding.tokens import KEY
 from evidence.models import Excerpt, ExcerptHead, SourceVersion
 from runs.errors import DomainError
 from runs.models import Actor, Study
+from workbench.contracts.errors import ContractError
 
 
 def check_key(name: str, key: str) -> str:
@@ -42,7 +42,7 @@ def _matched(version: SourceVersion, form: str, selector: dict[str, Any]) -> tup
         raise DomainError(
             f"version: got {version}, whose bytes are not here now ({error}); expected bytes to search"
         ) from error
-    text, span = find(form, selector, data, readable(version, data))
+    text, span = find_in(form, selector, Held(data, True, version.source.form))
     if not text or len(text) > MOST_MATCHED:
         raise DomainError(f"excerpt: got {len(text)} characters, expected 1 to {MOST_MATCHED}; choose a smaller place")
     return text, (selector if span is None else {**selector, "line": span.first_line})
@@ -80,7 +80,7 @@ def add_excerpt(
     """Take an excerpt. In held bytes it is found exactly once, or refused; from claimed ones ``text`` transcribes it.
 
     The same content under the same key is the same excerpt; another under a taken key is refused. Raises
-    ``DomainError`` naming the field, and ``SelectorError`` for a place that is none or not the only one.
+    ``DomainError`` naming the field, for a place that is none or not the only one as well.
     """
     check_key("key", key)
     if version.source.study_id != study.pk:
@@ -95,7 +95,7 @@ def add_excerpt(
             kind, text = Excerpt.MATCHED, found
         else:
             kind, selector = Excerpt.TRANSCRIBED, _transcribed(form, selector, text)
-    except SelectorError as error:
+    except ContractError as error:
         raise DomainError(str(error)) from error
     with transaction.atomic():
         lock_evidence(study)

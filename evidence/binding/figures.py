@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from evidence.binding.closed import PARTS, QUANTITIES, Closed, cell_counts, closed_execution, endpoint_value
 from evidence.binding.expressions import ExpressionError, Quantity, evaluate, names, parse, parse_unit, show_unit
-from evidence.binding.places import place_of, stored_bytes
+from evidence.binding.places import Kept, held, place_of
 from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number
 from evidence.binding.values import exact, places_of, written
 from evidence.models import Excerpt, ExcerptHead, Figure, FigureVersion, Source, SourceVersion
@@ -176,7 +176,7 @@ class Resolver:
         self.study = study
         self._figures: dict[str, Figure] = {}
         self._sources: dict[str, Source] = {}
-        self._bytes: dict[int, bytes | None] = {}
+        self._kept: Kept = {}
         self._closed: dict[int, Closed] = {}
         self._done: dict[int, Resolved | DomainError] = {}
         self._path: list[str] = [bound_for] if bound_for else []
@@ -240,14 +240,12 @@ class Resolver:
     def _read(self, path: str) -> tuple[Source, SourceVersion, bytes, str]:
         """(source, newest version, its bytes as they lie there, trouble)."""
         source, version = self._source(path)
-        if version.pk not in self._bytes:
-            self._bytes[version.pk] = stored_bytes(version) if version.held else None
-        data = self._bytes[version.pk]
-        if data is None:
+        found = held(version, self._kept)
+        if found is None:
             why = "are gone" if version.held else "are not held here, only their hash"
             raise Unreachable(f"binding.source: got {path[:200]!r}, whose bytes {why}; expected bytes to read")
-        trouble = "" if sha256_hex(data) == version.sha256 else "the bytes of the source differ from their hash"
-        return source, version, data, trouble or _drift(source)
+        trouble = "" if found.own else "the bytes of the source differ from their hash"
+        return source, version, found.data, trouble or _drift(source)
 
     def _place(self, version: SourceVersion, text: str, trouble: str) -> Resolved:
         state = Figure.DRIFTED if trouble else Figure.BOUND
@@ -272,7 +270,7 @@ class Resolver:
             got = binding["excerpt"][:100]
             raise BindingError(f"binding.excerpt: got {got!r}, expected the key of an excerpt of this study")
         value = number_in(excerpt.text, binding["number"], binding.get("occurrence", 1))
-        place = place_of(excerpt, self._bytes)
+        place = place_of(excerpt, self._kept)
         state = _OF_PLACE[place.state]
         trouble = place.trouble or (_drift(excerpt.version.source) if excerpt.kind == Excerpt.MATCHED else "")
         if trouble and place.state != ExcerptHead.UNAVAILABLE:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from evidence.binding.selectors import SelectorError, Span, TextQuote, at_cell, at_pointer, decode, find_quote
 from evidence.models import Excerpt, ExcerptHead, SourceVersion
 from runs.storage import blob_store
 from workbench.contracts.canonical import sha256_hex
+from workbench.contracts.errors import ContractError
 
 MOST_MATCHED, MOST_TRANSCRIBED = 4000, 200
 _MEMBERS = {
@@ -65,10 +67,41 @@ def scalar_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@dataclass(frozen=True)
+class Held:
+    """Bytes as they lie in the store. ``own``: whether they are still those of the recorded hash."""
+
+    data: bytes
+    own: bool
+    form: str
+
+    @cached_property
+    def text(self) -> str:
+        """Text that quotations are searched in; of a PDF its text layer. Raises ``ContractError``."""
+        from evidence.reading import text_of_bytes
+
+        return text_of_bytes(self.data, "pdf").text if self.form == "pdf" else decode(self.data)
+
+
+Kept = dict[int, Held | None]  # by primary key of a version: what one pass over many excerpts has read
+
+
+def held(version: SourceVersion, kept: Kept | None = None) -> Held | None:
+    """The bytes that lie under a version's hash now, whatever they hash to; None where there are none."""
+    if kept is not None and version.pk in kept:
+        return kept[version.pk]
+    data = stored_bytes(version) if version.held else None
+    form = version.source.form
+    found = None if data is None else Held(data, sha256_hex(data) == version.sha256, form)
+    if kept is not None:
+        kept[version.pk] = found
+    return found
+
+
 def find(form: str, selector: dict[str, Any], data: bytes, text: str | None = None) -> tuple[str, Span | None]:
     """(text, span of a quotation) of a selector in bytes; ``text``: what a reader makes of them, where not UTF-8.
 
-    Raises ``SelectorError`` where nothing, or more than one place, is found.
+    Raises ``ContractError`` where nothing, or more than one place, is found.
     """
     if form == Excerpt.QUOTE:
         span = find_quote(decode(data) if text is None else text, quote_of(selector))
@@ -76,6 +109,11 @@ def find(form: str, selector: dict[str, Any], data: bytes, text: str | None = No
     if form == Excerpt.POINTER:
         return scalar_text(at_pointer(data, selector["pointer"])), None
     return at_cell(data, selector["column"], selector["key_column"], selector["key"]), None
+
+
+def find_in(form: str, selector: dict[str, Any], place: Held) -> tuple[str, Span | None]:
+    """``find`` in bytes whose text is made once."""
+    return find(form, selector, place.data, place.text if form == Excerpt.QUOTE else None)
 
 
 def stored_bytes(version: SourceVersion) -> bytes | None:
@@ -86,16 +124,7 @@ def stored_bytes(version: SourceVersion) -> bytes | None:
         return None
 
 
-def readable(version: SourceVersion, data: bytes) -> str | None:
-    """Text of bytes that are no UTF-8 text themselves (the text layer of a PDF); None: read them as UTF-8."""
-    if version.source.form != "pdf":
-        return None
-    from evidence.reading import text_of
-
-    return str(text_of(version).text)
-
-
-def place_of(excerpt: Excerpt, cache: dict[int, bytes | None] | None = None) -> Place:
+def place_of(excerpt: Excerpt, kept: Kept | None = None) -> Place:
     """Where an excerpt stands now: in the newest held version of its source. Reads, changes nothing.
 
     Bytes that are not those of the recorded hash show nothing: what is found in them counts as moved.
@@ -104,23 +133,27 @@ def place_of(excerpt: Excerpt, cache: dict[int, bytes | None] | None = None) -> 
         return Place(ExcerptHead.TRANSCRIBED)
     newest = excerpt.version.source.current
     version = newest if newest is not None and newest.held else excerpt.version
-    if cache is None or version.pk not in cache:
-        data = stored_bytes(version)
-        if cache is not None:
-            cache[version.pk] = data
-    else:
-        data = cache[version.pk]
-    if data is None:
+    version.source = excerpt.version.source
+    found = held(version, kept)
+    if found is None:
         return Place(ExcerptHead.UNAVAILABLE, trouble="the bytes of the source are gone")
-    own = sha256_hex(data) == version.sha256
     try:
-        text, span = find(excerpt.form, excerpt.selector, data, readable(version, data))
-    except SelectorError as error:
+        text, span = find_in(excerpt.form, excerpt.selector, found)
+    except ContractError as error:
         return Place(ExcerptHead.ORPHAN, trouble=str(error))
     if text != excerpt.text:
         return Place(ExcerptHead.ORPHAN, trouble=f"the place reads {text[:80]!r}, expected {excerpt.text[:80]!r}")
     first, last = (None, None) if span is None else (span.first_line, span.last_line)
-    if not own:
+    if not found.own:
         return Place(ExcerptHead.MOVED, first, last, "the bytes differ from their recorded hash")
-    same = version.pk == excerpt.version_id or span is None or excerpt.selector.get("line") == span.first_line
+    same = version.pk == excerpt.version_id or span is None or span == _first_span(excerpt, kept)
     return Place(ExcerptHead.FOUND if same else ExcerptHead.MOVED, first, last)
+
+
+def _first_span(excerpt: Excerpt, kept: Kept | None) -> Span | None:
+    """Where a quotation stood in the bytes that it was taken from; None where they are gone."""
+    found = held(excerpt.version, kept)
+    try:
+        return None if found is None else find_in(excerpt.form, excerpt.selector, found)[1]
+    except ContractError:
+        return None

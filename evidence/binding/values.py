@@ -11,6 +11,7 @@ PLAIN, PERCENT, RATIO = "plain", "percent", "ratio"
 MOST_TEXT, MOST_DIGITS = 200, 12
 ABSENT = "—"
 _NUMERALS = "零〇一二三四五六七八九十百千万亿两半第"
+_IDENTIFIER = re.compile(r"[A-Za-z_]\Z|\d[eE][-+]\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WORDS: dict[str, int] = {
     word: value
@@ -44,7 +45,7 @@ def written(text: str) -> Fraction:
     if clean.endswith("%"):
         clean, scale = clean[:-1].rstrip(), Fraction(1, 100)
     sign = -1 if clean.startswith("-") else 1
-    clean = clean.lstrip("+-") if clean[:1] in "+-" else clean
+    clean = clean[1:] if clean[:1] in ("+", "-") else clean
     if _GROUPED.fullmatch(clean):
         clean = clean.replace(",", "")
     if clean[:1] in ("+", "-"):
@@ -54,6 +55,8 @@ def written(text: str) -> Fraction:
 
 def exact(value: Fraction) -> str:
     """The exact text of a value: a decimal where it ends, else a fraction. Raises ``ExpressionError`` if too long."""
+    if value.numerator.bit_length() + value.denominator.bit_length() > 4 * MOST_TEXT:
+        raise ExpressionError(f"value: got a number of more than {MOST_TEXT} characters, expected a shorter one")
     left, places = value.denominator, 0
     while left % 2 == 0 or left % 5 == 0:
         left //= 5 if left % 5 == 0 else 2
@@ -119,7 +122,7 @@ def _whole_before(text: str, start: int) -> bool:
         return not (before[-1].isascii() and before[-1].isalnum()) and before[-1] not in _NUMERALS
     if text[start] in "+-−":
         return not before[-1].isalnum()
-    if before[-1].isdigit() or re.search(r"\d[.,]\Z|(?:\A|[^\w.)\]])\.\Z", before):
+    if before[-1].isdigit() or _IDENTIFIER.search(before) or re.search(r"\d[.,]\Z|(?:\A|[^\w.)\]])\.\Z", before):
         return False
     return re.search(r"(?:\A|[\s(\[=:,;<>≤≥~])[-−]\Z", before) is None
 
