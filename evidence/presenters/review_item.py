@@ -100,6 +100,13 @@ class ItemView:
     resting: tuple[below.Dependant, ...] = ()
 
     @property
+    def crumb(self) -> str:
+        """The item in one word: the claim's key, the source or the figure."""
+        if self.claim is not None:
+            return self.claim.key
+        return self.figures[0].chip.key if self.figures else str(self.pane.source or "")
+
+    @property
     def text(self) -> str:
         """The claim's sentence in the reader's language."""
         return "" if self.claim is None or self.claim.current is None else shown.in_language(self.claim.current, "text")

@@ -10,13 +10,13 @@ from typing import Any
 from django.utils.translation import gettext as now
 
 from evidence.binding.places import find, stored_bytes
-from evidence.binding.selectors import SelectorError
 from evidence.models import Excerpt, Figure, Source, SourceVersion
 from evidence.presenters.reviews import SOURCE_STATES
 from evidence.reading import Part as TextPart
 from evidence.reading import Text, marks_of, merged, shown_lines, text_of_bytes
 from runs.presenters.states import StateView
 from workbench.contracts.canonical import sha256_hex
+from workbench.contracts.errors import ContractError
 
 AROUND = 13  # lines shown on either side of a quotation
 LINES_MOST = 4000  # lines of a whole source on one page
@@ -29,12 +29,14 @@ class Part:
     """A run of text of one line. ``quote``: number of the quotation that it belongs to, 0 for none.
 
     ``bound``: the number that a figure is bound to. ``begins``: number of the quotation that begins here.
+    ``also``: of another quotation than the one under review.
     """
 
     text: str
     quote: int = 0
     bound: bool = False
     begins: int = 0
+    also: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _text_of(version: SourceVersion) -> tuple[bytes | None, Text | None, str]:
         return None, None, now("The bytes are gone; the store holds none of this hash.")
     try:
         return data, text_of_bytes(data, version.source.form), ""
-    except SelectorError as error:
+    except ContractError as error:
         return data, None, str(error)
 
 
@@ -111,7 +113,7 @@ def _found(excerpt: Excerpt, data: bytes, text: str) -> tuple[int, int, int | No
     """(start, stop, first line, last line, trouble); start equals stop where nothing is to be marked."""
     try:
         said, span = find(excerpt.form, excerpt.selector, data, text)
-    except SelectorError as error:
+    except ContractError as error:
         return 0, 0, None, None, str(error)
     if span is not None:
         return span.start, span.stop, span.first_line, span.last_line, ""
@@ -138,7 +140,7 @@ def _bound(excerpt: Excerpt, start: int, figures: Sequence[Figure]) -> list[tupl
 
 
 def _lines(
-    text: Text, form: str, spans: Sequence[tuple[int, int, int]], whole: bool
+    text: Text, form: str, spans: Sequence[tuple[int, int, int]], whole: bool, has_main: bool
 ) -> tuple[tuple[SourceLine, ...], int, bool]:
     """(lines shown, lines of the source, whether lines of a whole source are left out)."""
     raw = text.lines
@@ -150,17 +152,22 @@ def _lines(
     shown = shown_lines(lines, marks, form=form, pages=text.pages)
     found = [
         SourceLine(
-            line.number, tuple(_part(part) for part in line.parts), line.number in marked, line.skipped, line.cut
+            line.number,
+            tuple(_part(part, has_main) for part in line.parts),
+            line.number in marked,
+            line.skipped,
+            line.cut,
         )
         for line in shown
     ]
     return tuple(found), len(raw), len(wanted) > LINES_MOST
 
 
-def _part(part: TextPart) -> Part:
+def _part(part: TextPart, has_main: bool) -> Part:
     quotes = [number for number in part.quotes if number < BOUND]
     begins = [number for number in part.begins if number < BOUND]
-    return Part(part.text, quotes[0] if quotes else 0, BOUND in part.quotes, begins[0] if begins else 0)
+    quote = quotes[0] if quotes else 0
+    return Part(part.text, quote, BOUND in part.quotes, begins[0] if begins else 0, has_main and quote > 1)
 
 
 def source_pane(
@@ -184,6 +191,6 @@ def source_pane(
         if stop > start:
             spans.append((start, stop, number))
             spans += [(low, high, BOUND) for low, high in _bound(excerpt, start, figures)]
-    lines, total, cut = ((), 0, False) if text is None else _lines(text, source.form, spans, whole)
+    lines, total, cut = ((), 0, False) if text is None else _lines(text, source.form, spans, whole, main is not None)
     same = data is not None and sha256_hex(data) == version.sha256
     return SourcePane(source, version, state, lines, total, tuple(quotes), trouble, whole, cut, same)

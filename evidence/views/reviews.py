@@ -114,7 +114,7 @@ def _item(
     view = item_page.build(principal, found, at=at, whole=request.GET.get("whole") == "1")
     return render_page(
         request, "evidence/review_item.html", section="reviews", title=view.title, study=found.study, status=status,
-        crumbs=_crumbs(found.study, Crumb(view.title)), item=found, view=view, typed=typed or {}, problem=problem,
+        crumbs=_crumbs(found.study, Crumb(view.crumb)), item=found, view=view, typed=typed or {}, problem=problem,
         minutes=actions.HELD_MINUTES,
     )  # fmt: skip
 
