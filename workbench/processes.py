@@ -122,6 +122,12 @@ def study_child(plan: Plan, slug: str, scale: str) -> ChildSpec:
     return ChildSpec("study", command, plan.environment("study"), WORKERS, once=True)
 
 
+def records_child(plan: Plan) -> ChildSpec:
+    """Imports the bundled reference studies, once; beside the workers, whose jobs it does not hold up."""
+    command = (sys.executable, "manage.py", "notes", "import", "bundled:all")
+    return ChildSpec("records", command, plan.environment("records"), WORKERS, once=True)
+
+
 def device_environment(position: int, devices_found: int) -> dict[str, str]:
     """Compute worker ``position`` sees one CUDA device; nothing changes without one."""
     return {"CUDA_VISIBLE_DEVICES": str(position % devices_found)} if devices_found else {}

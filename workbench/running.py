@@ -18,6 +18,7 @@ from workbench.processes import (
     Plan,
     broker_child,
     device_environment,
+    records_child,
     study_child,
     web_child,
     worker_child,
@@ -177,6 +178,19 @@ class Workbench:
         if status and not self.supervisor.stop.is_set():
             self.say(f"{self.options.study} was not started (status {status}); see {child.log.path}")
 
+    async def import_records(self) -> None:
+        """Import the bundled reference studies where pages are served that lack them."""
+        try:
+            if not await self._aside(missing_records):
+                return
+        except Exception as error:  # the pages do without; the next start looks again
+            self.say(f"bundled records could not be looked up: {error}")
+            return
+        child = self.supervisor.start(records_child(self.plan))
+        status = await child.finished()
+        if status and not self.supervisor.stop.is_set():
+            self.say(f"bundled records were not imported (status {status}); see {child.log.path}")
+
     async def run(self) -> int:
         """Start, wait for the stop, stop in order. Returns the exit status."""
         self.supervisor.handle_signals()
@@ -189,6 +203,8 @@ class Workbench:
                 tasks.append(asyncio.create_task(self.schedule()))
                 if self.options.study:
                     tasks.append(asyncio.create_task(self.submit_study()))
+                if self.options.address is not None:
+                    tasks.append(asyncio.create_task(self.import_records()))
             await self.supervisor.stop.wait()
         except StartFailed as error:
             self.say(str(error))
@@ -207,6 +223,18 @@ class Workbench:
 def send_reap() -> None:
     """Ask the worker for input and output to look for leases that ran out."""
     celery.app.send_task(celery.REAP, queue="io", expires=REAP_EXPIRES_S, retry=False, ignore_result=True)
+
+
+def missing_records() -> list[str]:
+    """Slugs of the bundled reference studies that are not imported yet."""
+    from django.db import close_old_connections
+
+    from evidence.actions.bundle_import import missing
+
+    try:
+        return missing()
+    finally:
+        close_old_connections()
 
 
 async def run(plan: Plan, output: Output, options: Options) -> int:

@@ -7,7 +7,7 @@ author's is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,13 +18,17 @@ from evidence.actions.excerpts import add_excerpt
 from evidence.actions.figures import bind_figure
 from evidence.actions.links import add_link
 from evidence.actions.notes import save_notes
+from evidence.actions.record import lock_evidence
 from evidence.actions.sources import add_source
-from evidence.bundled.read import Reference, binding_of, day, load, moment, slugs
+from evidence.bundled.read import Reference, binding_of, day, digest_of, load, moment, slugs
 from evidence.models import Claim, Excerpt, Figure, FigureVersion, Link, NotesVersion, Source
 from runs.actions.plans import ensure_study
 from runs.models import Actor, Study
 
+ACTOR = "bundled records"  # the service that imports them
+REASON = "bundled record "  # of the notes' version, before the digest of the data
 REVISED = "the bundled record was revised"
+PART = 6  # records of one transaction
 _FIELDS = ("kind", "unit", "style", "digits")
 _PROSE = ("text", "scope", "denominator", "missing")
 
@@ -34,32 +38,47 @@ def import_bundled(*, by: Actor, at: datetime) -> list[dict[str, Any]]:
     return [import_reference_study(slug, by=by, at=at) for slug in slugs()]
 
 
+def missing() -> list[str]:
+    """Slugs of the bundled studies that are not imported as they are bundled now."""
+    there = set(NotesVersion.objects.filter(reason__startswith=REASON).values_list("study__slug", "reason"))
+    return [slug for slug in slugs() if (slug, REASON + digest_of(slug)) not in there]
+
+
 def import_reference_study(slug: str, *, by: Actor, at: datetime) -> dict[str, Any]:
     """Build a bundled reference study, or complete one that stands; how many records of each kind it has.
 
-    ``changed`` says whether anything was written. Raises ``DomainError`` for a slug that is not bundled.
+    ``changed`` says whether anything was written. Interrupted, it goes on where it was when it is called again: it
+    writes in small transactions, so that nobody waits for it. Raises ``DomainError`` for a slug that is not bundled.
     """
     data = load(slug)
-    reason = f"bundled record {data.digest}"
+    reason = REASON + data.digest
     if NotesVersion.objects.filter(study__slug=slug, reason=reason).exists():
-        study = Study.objects.get(slug=slug)
-        return {"study": slug, "changed": False, **_counts(study)}
-    with transaction.atomic():
-        study = ensure_study(
-            slug, title=data.study["title"], summary=data.study["summary"], by=by, at=at, visibility=Study.PUBLIC
-        )
-        before = _counts(study)
-        for entry in data.sources:
-            _source(study, entry, by=by, at=at)
-        for entry in data.figures:
-            _figure(study, data, entry, by=by, at=at)
-        for entry in data.claims:
-            _claim(study, entry, by=by, at=at)
-        newest = NotesVersion.objects.filter(study=study).order_by("-number").first()
-        if newest is None or newest.actor_id == by.pk:
-            save_notes(study, data.notes, by=by, at=at, reason=reason)
-        after = _counts(study)
+        return {"study": slug, "changed": False, **_counts(Study.objects.get(slug=slug))}
+    study = ensure_study(
+        slug, title=data.study["title"], summary=data.study["summary"], by=by, at=at, visibility=Study.PUBLIC
+    )
+    before = _counts(study)
+    for part in _parts(data):
+        with transaction.atomic():
+            lock_evidence(study)
+            for write, entry in part:
+                write(study, data, entry, by=by, at=at)
+    newest = NotesVersion.objects.filter(study=study).order_by("-number").first()
+    if newest is None or newest.actor_id == by.pk:
+        save_notes(study, data.notes, by=by, at=at, reason=reason)
+    after = _counts(study)
     return {"study": slug, "changed": before != after, **after}
+
+
+def _parts(data: Reference) -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
+    """Everything to write, in order, in parts that are each one transaction."""
+    steps = [
+        *((_source, entry) for entry in data.sources),
+        *((_figure, entry) for entry in data.figures),
+        *((_claim, entry) for entry in data.claims),
+    ]
+    for start in range(0, len(steps), PART):
+        yield steps[start : start + PART]
 
 
 def _counts(study: Study) -> dict[str, int]:
@@ -74,7 +93,7 @@ def _counts(study: Study) -> dict[str, int]:
     }
 
 
-def _source(study: Study, entry: Mapping[str, Any], *, by: Actor, at: datetime) -> None:
+def _source(study: Study, _data: Reference, entry: Mapping[str, Any], *, by: Actor, at: datetime) -> None:
     """A source whose bytes are not held, with its transcribed excerpts; one that stands by now is left as it is."""
     known = Source.objects.filter(study=study, path=entry["path"]).select_related("current").first()
     if known is None or known.current is None:
@@ -116,7 +135,7 @@ def _figure(study: Study, data: Reference, entry: Mapping[str, Any], *, by: Acto
         )  # fmt: skip
 
 
-def _claim(study: Study, entry: Mapping[str, Any], *, by: Actor, at: datetime) -> None:
+def _claim(study: Study, _data: Reference, entry: Mapping[str, Any], *, by: Actor, at: datetime) -> None:
     """A claim and its links; links that stand, or were taken back, are left as they are."""
     claim = Claim.objects.filter(study=study, key=entry["key"]).select_related("current").first()
     if claim is None or (claim.current is not None and claim.current.actor_id == by.pk):

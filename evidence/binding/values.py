@@ -12,6 +12,8 @@ MOST_TEXT, MOST_DIGITS = 200, 12
 ABSENT = "—"
 _NUMERALS = "零〇一二三四五六七八九十百千万亿两半第"
 _IDENTIFIER = re.compile(r"[A-Za-z_]\Z|\d[eE][-+]\Z")
+# A whole word that labels a number ("checkpoint30", "exit137"); a letter or two, or hexadecimal digits, is a name.
+_LABEL = re.compile(r"(?<![A-Za-z0-9_])(?![a-f]+\Z)[A-Za-z][a-z]{3,}\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WORDS: dict[str, int] = {
     word: value
@@ -122,7 +124,8 @@ def _whole_before(text: str, start: int) -> bool:
         return not (before[-1].isascii() and before[-1].isalnum()) and before[-1] not in _NUMERALS
     if text[start] in "+-−":
         return not before[-1].isalnum()
-    if before[-1].isdigit() or _IDENTIFIER.search(before) or re.search(r"\d[.,]\Z|(?:\A|[^\w.)\]])\.\Z", before):
+    named = _IDENTIFIER.search(before) and not _LABEL.search(before)
+    if before[-1].isdigit() or named or re.search(r"\d[.,]\Z|(?:\A|[^\w.)\]])\.\Z", before):
         return False
     return re.search(r"(?:\A|[\s(\[=:,;<>≤≥~])[-−]\Z", before) is None
 

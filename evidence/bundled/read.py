@@ -47,18 +47,22 @@ def slugs() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/study.yaml"))
 
 
-def load(slug: str) -> Reference:
-    """The data of a bundled reference study. Raises ``DomainError`` naming what exists."""
+def _files(slug: str) -> dict[str, bytes]:
     if slug not in slugs():
         raise DomainError(f"study: got {slug[:80]!r}, expected one of {', '.join(slugs())}")
-    found: dict[str, Any] = {}
-    digest = hashlib.sha256()
-    for name in FILES:
-        data = (FOLDER / slug / f"{name}.yaml").read_bytes()
-        digest.update(data)
-        found[name] = yaml.load(data, Loader=_LOADER)
+    return {name: (FOLDER / slug / f"{name}.yaml").read_bytes() for name in FILES}
+
+
+def digest_of(slug: str) -> str:
+    """SHA-256 over the files of a bundled reference study. Raises ``DomainError`` naming what exists."""
+    return hashlib.sha256(b"".join(_files(slug).values())).hexdigest()
+
+
+def load(slug: str) -> Reference:
+    """The data of a bundled reference study. Raises ``DomainError`` naming what exists."""
+    found: dict[str, Any] = {name: yaml.load(data, Loader=_LOADER) for name, data in _files(slug).items()}
     figures = found.pop("figures")
-    return Reference(slug=slug, digest=digest.hexdigest(), words=figures["words"], figures=figures["figures"], **found)
+    return Reference(slug=slug, digest=digest_of(slug), words=figures["words"], figures=figures["figures"], **found)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -75,6 +75,7 @@ def test_a_number_is_found_whole() -> None:
     assert places_of("From 5 to -5 or M-5", "5") == [5, 18]
     assert places_of("From 5 to -5", "-5") == [10] and places_of("six sixes, Six", "six") == [0]
     assert places_of("十二个,二个", "二") == [4]
+    assert places_of("checkpoint44 exit44 E44 v44 face44 my_step44 to44", "44") == [10, 17]
 
 
 def test_occurrences_count_from_one() -> None:
