@@ -51,6 +51,12 @@ def standing_links(claim: Claim) -> list[Link]:
     return list(rows.order_by("pk"))
 
 
+def shown_versions(claim: Claim) -> list[ClaimFigure]:
+    """Bound occurrences of the present words, with figures and the versions that they showed. One query."""
+    rows = ClaimFigure.objects.filter(version=claim.current_id).select_related("figure", "figure_version")
+    return list(rows.order_by("language", "ordinal"))
+
+
 def evidence_of(claim: Claim) -> Evidence:
     """Everything that ``status.derive`` reads."""
     current, stale = Claim.objects.filter(pk=claim.pk).values_list("current_id", "stale").get()

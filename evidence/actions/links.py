@@ -8,7 +8,7 @@ from django.db import transaction
 
 from evidence.actions.claims import EFFECTS, _locked, _reason
 from evidence.actions.record import append, lock_evidence, record_uid
-from evidence.models import Claim, ClaimVersion, Excerpt, Figure, Link, LinkWithdrawal
+from evidence.models import Claim, ClaimVersion, Excerpt, Figure, Link, LinkWithdrawal, Source
 from evidence.status import refresh_claim
 from runs.errors import DomainError
 from runs.models import Actor
@@ -77,7 +77,7 @@ def _must_reach(version: ClaimVersion, relation: str, excerpt: Excerpt | None, f
             f"claim of kind {version.kind}; link it as {BACKGROUND}"
         )
     if excerpt is not None:
-        source = excerpt.version.source
+        source = Source.objects.get(pk=excerpt.version.source_id)  # as it is now, under the lock
         if source.current_id is not None and source.current_id != excerpt.version_id:
             raise DomainError(
                 f"excerpt: got {excerpt.key} in a version of {source.path} that was superseded, expected one in the "
