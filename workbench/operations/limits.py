@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from runs.api import problems
 
 CHUNK = 64 * 1024
 TRACKING = ("/api/2.0/", "/api/3.0/")  # MLflow's clients read errors in a form of their own
+UPLOADS = re.compile(r"/sources/new/|/api/v1/studies/[-\w]{1,100}/sources")  # a file as multipart/form-data
+PARTS = 64 * 1024  # bytes of an upload's other parts
 FILES = "/api/2.0/mlflow-artifacts/artifacts/"  # read by their view piece by piece, within a limit of their own
 
 
@@ -29,6 +32,14 @@ def refusal(request: HttpRequest, status: int, detail: str) -> HttpResponse:
     )
 
 
+def limit_of(request: HttpRequest) -> int:
+    """Most bytes of a body: more for an uploaded source, whose file is spooled to disk."""
+    is_upload = request.method == "POST" and UPLOADS.fullmatch(request.path_info) is not None
+    if is_upload and request.META.get("CONTENT_TYPE", "").startswith("multipart/form-data"):
+        return max(int(settings.REQUEST_BODY_LIMIT), int(settings.SOURCE_LIMIT) + PARTS)
+    return int(settings.REQUEST_BODY_LIMIT)
+
+
 class BodyLimit:
     """413 for a body above ``settings.REQUEST_BODY_LIMIT``: by its stated length, or once a chunked one is longer.
 
@@ -40,7 +51,7 @@ class BodyLimit:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         is_file = request.method == "PUT" and request.path_info.startswith(FILES)
-        limit = settings.ARTIFACT_LIMIT if is_file else settings.REQUEST_BODY_LIMIT
+        limit = settings.ARTIFACT_LIMIT if is_file else limit_of(request)
         stated = str(request.META.get("CONTENT_LENGTH") or "")
         if stated and not (stated.isascii() and stated.isdigit()):
             return refusal(request, 400, f"Content-Length: got {stated[:24]}, expected a whole number")
