@@ -33,18 +33,16 @@ class Said:
     def __bool__(self) -> bool:
         return bool(self.html)
 
-    def __str__(self) -> str:
-        return self.html
+    def __str__(self) -> SafeString:
+        """Safe markup, with its language where that is not the page's own; templates print this."""
+        if not self.lang:
+            return self.html
+        return format_html('<span lang="{}">{}</span>', self.lang, self.html)
 
     @property
     def plain(self) -> str:
         """The text without markup, for titles and labels."""
         return " ".join(html.unescape(strip_tags(self.html)).split())
-
-    def __html__(self) -> SafeString:
-        if not self.lang:
-            return self.html
-        return format_html('<span lang="{}">{}</span>', self.lang, self.html)
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@
     if (active) { field.setAttribute("aria-activedescendant", active.id); active.scrollIntoView({ block: "nearest" }); } else field.removeAttribute("aria-activedescendant");
   };
   const read = (answer) => [
-    ...(answer.figures || answer.items || []).map((item) => ({ key: item.key, shown: item.shown ?? item.value, title: item.title, about: item.state || "", text: `[[${item.key}]]` })),
-    ...(answer.excerpts || []).map((item) => ({ key: item.key, shown: item.reference ? `[${item.reference}]` : "", title: (item.text || "").slice(0, 120), about: item.path || "", text: item.reference ? `[@${item.reference}]` : "" })),
+    ...(answer.figures || answer.items || []).map((item) => ({ key: item.key, shown: item.shown ?? item.value, title: item.title, about: [item.word, item.source].filter(Boolean).join(", "), text: item.token || `[[${item.key}]]` })),
+    ...(answer.excerpts || []).map((item) => ({ key: item.key, shown: item.reference ? `[${item.reference}]` : "", title: (item.text || "").slice(0, 120), about: item.source || "", text: item.token || "" })),
   ].filter((item) => item.text);
   const search = async (text) => {
     query = text;
