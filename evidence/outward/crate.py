@@ -38,15 +38,18 @@ _WORDS = {
 }
 
 
-def write_crate(study: Study, folder: Path, *, with_captures: bool = False) -> dict[str, Any]:
+def write_crate(study: Study, folder: Path, *, with_captures: bool = False, most: int | None = None) -> dict[str, Any]:
     """Write a new folder; the same state of the database gives the same files. Returns counts.
 
-    Raises ``BundleError`` where the folder holds something already.
+    Raises ``BundleError`` where the folder holds something already, or where there are more than ``most`` bytes.
     """
     if folder.exists() and any(folder.iterdir()):
         raise BundleError(f"folder: got {folder}, which holds files, expected a new or an empty one")
     with reading():
         contents = gather(study, with_captures=with_captures)
+        total = sum(part.size for part in contents.parts.values())
+        if most is not None and total > most:
+            raise BundleError(f"crate: got {total} bytes, expected at most {most} here; use manage.py export-study")
         metadata = _metadata(study, contents)
     folder.mkdir(parents=True, exist_ok=True)
     for path, part in contents.parts.items():
