@@ -6,6 +6,7 @@ claims. Both ask the same functions, so that what is written is what ``verify`` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -26,9 +27,13 @@ from evidence.hashing import Held
 from evidence.models import Claim, ExcerptHead, Source, SourceCheck, SourceVersion, StaleMark, StaleResolution
 from evidence.status import derive, refresh_claim
 from runs.models import Actor, Study
+from runs.storage import blob_store
 from workbench.blobs import BlobStore
+from workbench.celery import app
 
 CHUNK = 200
+TASK = "worker.tasks.record_evidence"
+logger = logging.getLogger(__name__)
 Progress = Callable[[str, int], None]
 
 
@@ -137,3 +142,25 @@ def _claims(study: Study | None, at: datetime) -> int:
                 refresh_claim(claim, at=at)
             changed += 1
     return changed
+
+
+def request_recording(study: Study, *, by: Actor) -> None:
+    """Have a worker look at a study's evidence once the transaction has committed.
+
+    A message that is lost changes nothing: the next request, or ``verify --record``, finds the same.
+    """
+    study_id, actor_id = study.pk, by.pk
+
+    def send() -> None:
+        try:
+            app.send_task(TASK, args=[study_id, actor_id], queue="io", retry=False)
+        except Exception as error:  # any transport error
+            logger.warning("evidence of study %s was not sent to be looked at: %s", study_id, error)
+
+    transaction.on_commit(send, robust=True)
+
+
+def record_study(study_id: int, actor_id: int, *, at: datetime) -> Recorded:
+    """What the message asks for."""
+    study, by = Study.objects.get(pk=study_id), Actor.objects.get(pk=actor_id)
+    return record_checks(store=blob_store(), by=by, at=at, study=study)

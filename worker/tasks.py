@@ -8,6 +8,7 @@ from celery.signals import worker_process_init
 from django.conf import settings
 from django.utils import timezone
 
+from evidence import recording
 from evidence.outward import housekeeping
 from runs.actions import imports
 from workbench.celery import app
@@ -44,3 +45,9 @@ def reap() -> None:
 def import_log(import_id: int) -> None:
     """Go on with import ``import_id``."""
     imports.continue_import(import_id, clock=timezone.now)
+
+
+@app.task(name=recording.TASK)
+def record_evidence(study_id: int, actor_id: int) -> None:
+    """Look at the evidence of study ``study_id`` for actor ``actor_id`` and write what has changed."""
+    recording.record_study(study_id, actor_id, at=timezone.now())
