@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from evidence.models import Figure
 from evidence.notes import own_words as words
 from evidence.notes.own_claims import verdict_of
 from evidence.notes.own_figures import Own, endpoint_name, endpoints, recorded_days
+from evidence.notes.own_outlook import decisions, lead, milestones, problems, writing
 from evidence.notes.shapes import SCHEMA, SECTIONS
 from runs.models import Execution, Run
 
@@ -26,14 +26,6 @@ _TITLES = {
     "sources": T("Sources", "来源"),
     "versions": T("Versions and corrections", "版本与更正"),
 }
-_COURSE = {
-    "execution.started": T("Execution started", "执行开始"),
-    "preflight.passed": T("Signal preflight passed", "信号预检通过"),
-    "preflight.refused": T("Signal preflight refused", "信号预检拒绝"),
-    "gate.met": T("Gate met", "门槛通过"),
-    "gate.refused": T("Gate not met: the arm is not run", "门槛未过:该臂不运行"),
-    "execution.closed": T("Execution closed", "执行封存"),
-}
 
 
 def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: Sequence[Execution]) -> dict[str, Any]:
@@ -43,7 +35,7 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
     last = max(days).date().isoformat()
     made = {
         "results": _results(own), "meaning": _meaning(claims, fixed), "routes": _routes(own, others),
-        "writing": _writing(own), "problems": _problems(own), "next": _next(), "milestones": _milestones(own),
+        "writing": writing(own), "problems": problems(own), "next": decisions(), "milestones": milestones(own),
         "sources": _listed("sources", T("Bytes held here, hashed again by verify.", "字节在本处,verify 会重新哈希。")),
         "versions": _listed("versions", T("Each closed execution gives a new version.", "每次封存的执行产生新版本。")),
     }  # fmt: skip
@@ -74,31 +66,22 @@ def _placed(value: Any, prefix: str) -> Any:
 
 
 def _cards(own: Own) -> list[Block]:
-    endpoint, result = _lead(own)
-    difference, low, high = (own.key(f"{endpoint_name(endpoint, result)}.{q}") for q in ("difference", "low", "high"))
-    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
-    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
-    verdict = words.VERDICTS[verdict_of(result)]
     items, minimum, cases = own.key("closure.items"), own.key("gate.minimum"), own.key("gate.cases")
-    seeds = own.key(f"{endpoint_name(endpoint, result)}.seeds")
+    seeds = T("No endpoint was registered.", "没有登记终点。")
+    found = lead(own)
+    if found is not None:
+        key = own.key(f"{endpoint_name(*found)}.seeds")
+        seeds = T(f"Training seeds: [[{key}]].", f"训练种子:[[{key}]]。")
     gate = "gate.cases" in own.bound
     return [
-        {
-            "role": "holds",
-            "text": T(
-                f"{what['en'].capitalize()}, {where['en']}: difference [[{difference}]] ([[{low}]] to [[{high}]]); "
-                f"{verdict['en']}.",
-                f"{where['zh']},{what['zh']}差为 [[{difference}]]([[{low}]] 至 [[{high}]]);{verdict['zh']}。",
-            ),
-            "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点,无论方向如何。"),
-        },
+        _holds(own, found),
         {
             "role": "blocked",
             "text": T(
                 "A small frozen sample and a tiny policy: nothing here reaches beyond them.",
                 "冻结的小样本与微型策略:结论不超出它们。",
             ),
-            "note": T(f"Training seeds: [[{seeds}]].", f"训练种子:[[{seeds}]]。"),
+            "note": seeds,
         },
         {
             "role": "next",
@@ -114,9 +97,25 @@ def _cards(own: Own) -> list[Block]:
     ]
 
 
-def _lead(own: Own) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The endpoint that the plan lists ahead of the others."""
-    return next(endpoints(own))
+def _holds(own: Own, found: tuple[dict[str, Any], dict[str, Any]] | None) -> Block:
+    if found is None:
+        items = own.key("closure.items")
+        text = T(f"The execution is closed with [[{items}]] items.", f"执行已封存,共 [[{items}]] 个条目。")
+        return {"role": "holds", "text": text}
+    endpoint, result = found
+    difference, low, high = (own.key(f"{endpoint_name(endpoint, result)}.{q}") for q in ("difference", "low", "high"))
+    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
+    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
+    verdict = words.VERDICTS[verdict_of(result)]
+    return {
+        "role": "holds",
+        "text": T(
+            f"{what['en'].capitalize()}, {where['en']}: difference [[{difference}]] ([[{low}]] to [[{high}]]); "
+            f"{verdict['en']}.",
+            f"{where['zh']},{what['zh']}差为 [[{difference}]]([[{low}]] 至 [[{high}]]);{verdict['zh']}。",
+        ),
+        "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点,无论方向如何。"),
+    }
 
 
 def _columns(own: Own) -> list[str]:
@@ -131,7 +130,8 @@ def _results(own: Own) -> Block:
     found: list[Block] = [_figures(own)]
     for condition in own.plan["evaluation"]["conditions"]:
         found.append(_outcomes(own, condition))
-    found.append(_endpoints(own))
+    if lead(own) is not None:
+        found.append(_endpoints(own))
     bars = [
         {"figure": own.key(name), "of": None, "label": T(f"recovery {{{{name:{arm}}}}}", f"恢复 {{{{name:{arm}}}}}")}
         for arm in (item["key"] for item in own.plan["arms"])
@@ -292,100 +292,6 @@ def _routes(own: Own, others: Sequence[Execution]) -> Block:
     return {
         "summary": T("Results without a gain stand beside the others.", "没有收益的结果与其他结果并列。"),
         "blocks": [{"type": "table", "columns": columns, "rows": rows}] if rows else [],
-    }
-
-
-def _writing(own: Own) -> Block:
-    label = [own.key("summary")] if _cited(own, "summary") else []
-    return {
-        "summary": T("There is no manuscript; this page is its own text.", "没有稿件;本页即文本。"),
-        "blocks": [
-            {
-                "type": "progress",
-                "items": [
-                    {
-                        "part": T("Results and their scopes", "结果与口径"),
-                        "state": T("generated and bound", "已生成并绑定"),
-                        "gap": T("Discussion by people.", "尚缺人的讨论。"),
-                        "sources": label,
-                    }
-                ],
-            }
-        ],
-    }
-
-
-def _cited(own: Own, name: str) -> bool:
-    from evidence.models import Source
-
-    return Source.objects.filter(study=own.study, reference=own.key(name)).exists()
-
-
-def _problems(own: Own) -> Block:
-    endpoint, result = _lead(own)
-    seeds = own.key(f"{endpoint_name(endpoint, result)}.seeds")
-    tasks = own.key(f"{endpoint_name(endpoint, result)}.tasks")
-    items = [
-        {
-            "category": "evidence", "priority": 1, "title": T("No independent review yet", "尚无独立评审"),
-            "affects": T("The status of every claim on this page.", "本页每个主张的状态。"),
-            "evidence": T("Generated claims stay capped until then.", "生成的主张在此之前有上限。"),
-            "action": T("Take the review queue.", "处理评审队列。"),
-            "done": T("Each claim carries an independent verdict.", "每个主张都有独立判定。"),
-        },
-        {
-            "category": "research", "priority": 2, "title": T("How far the sample reaches", "样本能说到哪里"),
-            "affects": T("Any statement over seeds or tasks.", "涉及种子或任务的任何结论。"),
-            "evidence": T(
-                f"[[{seeds}]] training seeds, [[{tasks}]] tasks.", f"[[{seeds}]] 个训练种子,[[{tasks}]] 个任务。"
-            ),
-            "action": T("Run the full scale, and other schedules.", "运行 full 规模与其他日程。"),
-            "done": T("Endpoints are judged over several seeds.", "终点按多个种子判读。"),
-        },
-    ]  # fmt: skip
-    summary = T("What keeps the claims where they are.", "是什么让主张停在当前状态。")
-    return {"summary": summary, "blocks": [{"type": "problems", "items": items}]}
-
-
-def _next() -> Block:
-    items = [
-        {
-            "title": T("Review", "评审"),
-            "text": T("Judge each claim on its links.", "逐条依据链接评判主张。"),
-            "product": T("Verdicts with reasons.", "附理由的判定。"),
-        },
-        {
-            "title": T("Repeat", "重复"),
-            "text": T("At the full scale, under a plan frozen ahead.", "以 full 规模、事先冻结的方案。"),
-            "product": T("A closed execution, and this page anew.", "封存的执行与重新生成的本页。"),
-        },
-    ]
-    strip = {
-        "type": "strip", "decision": True,
-        "steps": [
-            {"title": T("Reviewed?", "已评审?"), "text": T("If not, claims stay capped.", "否则主张仍有上限。")},
-            {"title": T("Several seeds?", "多个种子?"), "text": T("If not, noise is unknown.", "否则噪声未知。")},
-            {"title": T("Distinguished?", "能区分?"), "text": T("If not, say so.", "否则如实说明。")},
-            {"title": T("Within reach", "只说范围之内"), "text": T("These tasks and failures.", "限这些任务与失败。")},
-        ],
-    }  # fmt: skip
-    return {
-        "summary": T("In this order; this page starts no job.", "按此顺序;本页不启动作业。"),
-        "blocks": [{"type": "decisions", "items": items}, strip],
-    }
-
-
-def _milestones(own: Own) -> Block:
-    moments = [
-        (at.astimezone(datetime.UTC).date().isoformat(), _COURSE[kind])
-        for kind, at, _body in recorded_days(own.execution)
-    ]
-    items = [
-        {"date": day, "title": dict(title)} for day, title in dict.fromkeys((d, tuple(t.items())) for d, t in moments)
-    ]
-    return {
-        "summary": T("From receipts; days in UTC.", "取自收据;日期为 UTC。"),
-        "blocks": [{"type": "timeline", "items": items}],
     }
 
 
