@@ -24,6 +24,7 @@ from evidence.evidence_of import Evidence, evidence_of
 from evidence.models import Claim, ClaimVersion, Excerpt, ExcerptHead, Figure, FigureVersion, Link, Review, Source
 from evidence.registered import NO_REGRESSION_OBSERVED, Registered, registered
 from evidence.reviewing import ANSWERED, OPEN, STANDS, Told
+from evidence.waiting import project
 from evidence.wording import NO_REGRESSION, RULED
 from runs.actions.actors import service_actor
 from runs.actions.audit import record_change
@@ -92,8 +93,8 @@ def decide(claim: Claim, found: Evidence) -> Derived:
 
 def _held(version: ClaimVersion) -> Reason:
     if version.held_to == Claim.WITHDRAWN:
-        return Reason("withdrawn", _("It was withdrawn: %s") % version.reason, _("a new claim"), Claim.WITHDRAWN)
-    text = _("A person lowered it: %s") % version.reason
+        return Reason("withdrawn", _("It was withdrawn: “%s”") % version.reason, _("a new claim"), Claim.WITHDRAWN)
+    text = _("A person lowered it: “%s”") % version.reason
     return Reason("lowered", text, _("a person sets it again, at or below the cap"), version.held_to)
 
 
@@ -226,10 +227,10 @@ def _of_reviews(found: Evidence, accepted: str) -> Iterator[Reason]:
         if item.review.verdict == Review.DISPUTE:
             next_step = _("an acceptance after the answer") if item.answers else _("an answer, and then an acceptance")
             yield _low(
-                "disputed", _("%(who)s disputes it: %(why)s") % {"who": who, "why": item.review.reason}, next_step
+                "disputed", _("%(who)s disputes it: “%(why)s”") % {"who": who, "why": item.review.reason}, next_step
             )
         else:
-            text = _("%(who)s asks for evidence: %(why)s") % {"who": who, "why": item.review.reason}
+            text = _("%(who)s asks for evidence: “%(why)s”") % {"who": who, "why": item.review.reason}
             yield Reason("needs_evidence", text, _("such evidence, linked and accepted"), Claim.PARTLY)
     against = found.of_relation(CONTRADICTS)
     if _standing(found, against, False):
@@ -321,4 +322,5 @@ def refresh_claim(claim: Claim, *, at: datetime) -> Derived:
             "claim.status", by=service_actor("evidence"), at=at, subject=f"claim {claim.key}", study=claim.study,
             detail=f"{before} -> {found.status}; cap {found.cap}",
         )  # fmt: skip
+    project(claim)
     return found

@@ -137,19 +137,21 @@ def _sentence(text: str, start: int, stop: int) -> str:
 
 def _why(family: str, phrase: str) -> str:
     instead = _("or say what was counted; “no regression was observed” is allowed without a registered endpoint")
-    reasons = {
+    ruled = {
         IMPROVEMENT: _("“%s” claims an improvement: make it a claim of kind improvement, which names a frozen plan's "
                        "endpoint with a direction and shows its effect figure,"),
         EQUIVALENCE: _("“%s” claims an equivalence: make it a claim of kind equivalence, whose endpoint registered an "
                        "equivalence interval that contains the whole confidence interval,"),
         NON_INFERIORITY: _("“%s” claims non-inferiority: make it a claim of kind non_inferiority, whose endpoint "
                            "registered a margin,"),
-        REGRESSION: _("“%s” says more than was looked at: write “no regression was observed”,"),
-        PROOF: _("“%s” says more than an experiment can: write what was observed, on what,"),
-        SAFETY: _("“%s” is nothing that these evaluations measure: name the outcome that was counted,"),
-        GENERALITY: _("“%s” reaches beyond the tasks that were evaluated: name them and the protocol,"),
     }  # fmt: skip
-    return f"{reasons[family] % phrase} {instead}"
+    others = {
+        REGRESSION: _("“%s” says more than was looked at: write “no regression was observed”"),
+        PROOF: _("“%s” says more than an experiment can: write what was observed, and on what"),
+        SAFETY: _("“%s” is nothing that these evaluations measure: name the outcome that was counted"),
+        GENERALITY: _("“%s” reaches beyond the tasks that were evaluated: name them and the protocol"),
+    }
+    return f"{ruled[family] % phrase} {instead}" if family in ruled else others[family] % phrase
 
 
 def phrases(kind: str, text: str) -> list[Trouble]:

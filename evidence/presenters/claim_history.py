@@ -40,11 +40,17 @@ def differences(before: str, after: str) -> tuple[tuple[str, str], ...]:
 
 
 COMPARED: tuple[tuple[str, Any], ...] = (
-    ("text_en", _("English")), ("text_zh", _("Chinese")), ("kind", _("kind")), ("endpoint", _("endpoint")),
-    ("scope_en", _("scope")), ("scope_zh", _("scope, Chinese")), ("denominator_en", _("denominator")),
-    ("denominator_zh", _("denominator, Chinese")), ("missing_en", _("still missing")),
-    ("missing_zh", _("still missing, Chinese")), ("held_to", _("lowered to")),
+    ("text_en", _("English")), ("text_zh", _("Chinese")), ("kind", _("kind")), ("plan_version", _("plan")),
+    ("endpoint", _("endpoint")), ("scope_en", _("scope")), ("scope_zh", _("scope, Chinese")),
+    ("denominator_en", _("denominator")), ("denominator_zh", _("denominator, Chinese")),
+    ("missing_en", _("still missing")), ("missing_zh", _("still missing, Chinese")), ("held_to", _("lowered to")),
 )  # fmt: skip
+
+
+def _said(version: ClaimVersion, name: str) -> str:
+    """A column of a version as the history shows it."""
+    value = getattr(version, name)
+    return str(value or "") if name != "plan_version" or value is None else f"{value.plan.slug} {value.sha256[:12]}"
 
 
 def history_of(claim: Claim) -> tuple[tuple[VersionView, ...], int]:
@@ -66,9 +72,9 @@ def history_of(claim: Claim) -> tuple[tuple[VersionView, ...], int]:
     for at, row in enumerate(rows[:HISTORY_MOST]):
         before = rows[at + 1] if at + 1 < len(rows) else None
         changes = tuple(
-            (word, differences(getattr(before, name) if before is not None else "", getattr(row, name)))
+            (word, differences(_said(before, name), _said(row, name)) if before else (("same", _said(row, name)),))
             for name, word in COMPARED
-            if getattr(row, name) != (getattr(before, name) if before is not None else "")
+            if _said(row, name) != (_said(before, name) if before is not None else "")
         )
         old_values = tuple((key, value, old) for key, (value, old) in values.get(row.pk, {}).items())
         found.append(VersionView(row, changes, old_values))

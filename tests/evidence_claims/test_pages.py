@@ -144,7 +144,7 @@ def test_a_withdrawn_claim_stays_readable_and_takes_no_change(desk: Desk, author
     claim = desk.claim()
     assert author.post(reverse("evidence:claim_withdraw", args=[claim.uid]), {"reason": "wrong"}).status_code == 302
     page = words_of(author.get(reverse("evidence:claim", args=[claim.uid])))
-    assert "It was withdrawn: wrong" in page and "Revise the words" not in page
+    assert "It was withdrawn: “wrong”" in page and "Revise the words" not in page
     answer = author.post(reverse("evidence:claim_revise", args=[claim.uid]), form(reason="again"))
     assert answer.status_code == 422 and "was withdrawn" in words_of(answer)
 
