@@ -18,7 +18,8 @@ from runs.actions.runs_control import cancel_execution, pause_execution, resume_
 from runs.errors import DomainError
 from runs.models import Execution
 from workbench.contracts.errors import ContractError
-from workbench.home import initialise
+from workbench.home import initialise, running_supervisor
+from worker import closing
 from worker.study import bundled, load_study, start_study, summary
 from worker.terminal import execution_of, recovery_plan, say, summary_text, watch, workers
 
@@ -111,6 +112,9 @@ class Command(BaseCommand):
                 execution = start_study(options["slug"], options["scale"], on_progress=say)
             watch(execution, options["timeout"])
         result = summary(execution, wall_s=round(time.monotonic() - started, 2))
+        if running_supervisor(settings.HOME) is None:  # our own workers ended with the study: nobody else writes them
+            closing.collect_missing()
+            closing.write_missing_notes()
         if not options["json"]:
             self.stdout.write(summary_text(result))
         else:
