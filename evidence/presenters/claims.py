@@ -19,7 +19,7 @@ from evidence.presenters.claim_history import VersionView, history_of
 from evidence.presenters.claim_links import LinkView, link_views
 from evidence.presenters.claim_parents import Dependant, dependants_of
 from evidence.presenters.review_item import FigureRow, Stop, _figure_row, scale_of
-from evidence.status import Derived, derive
+from evidence.status import Derived, decide
 from runs.access import EVIDENCE_WRITE, ROLES, Principal, study_ids, visible_studies
 from runs.models import Study
 from runs.presenters.states import TABLES, StateView
@@ -240,7 +240,8 @@ class ClaimView:
 
 def claim_view(claim: Claim) -> ClaimView:
     """Read everything of one claim: a fixed number of queries, whatever it has."""
-    found, derived = evidence_of(claim), derive(claim)
+    found = evidence_of(claim)
+    derived = decide(claim, found)
     version = found.version
     assert version is not None
     links = link_views(claim)
