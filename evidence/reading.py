@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Line:
-    """``skipped``: lines left out before it; ``cut``: code points left out at its end; ``page``: the one that begins."""
+    """``skipped``: lines left out before it; ``cut``: code points left out at its end; ``page``: one that begins."""
 
     number: int
     parts: tuple[Part, ...]

@@ -29,7 +29,7 @@ def marked(text: str, quotes: Sequence[int], begins: Sequence[int], quotations: 
 
 
 def _part(part: Part, quotations: Sequence[Quotation]) -> str:
-    text = escape(part.text)
+    text: str = escape(part.text)
     return marked(text, part.quotes, part.begins, quotations) if part.quotes else text
 
 
@@ -79,7 +79,7 @@ def source_values(values: Sequence[JsonLine], quotations: Sequence[Quotation]) -
 
 def _value(line: JsonLine, quotations: Sequence[Quotation], link: str) -> str:
     anchor, pointer = escape(line.anchor), escape(line.pointer or "/")
-    text = escape(line.opens or line.closes)
+    text: str = escape(line.opens or line.closes)
     if line.text:
         text += f'<span class="j-{line.kind}">{escape(line.text)}</span>'
     if line.quotes:
@@ -106,7 +106,7 @@ def source_rows(body: Body, quotations: Sequence[Quotation]) -> SafeString:
 
 
 def _cell(cell: Cell, quotations: Sequence[Quotation]) -> str:
-    text = escape(cell.text)
+    text: str = escape(cell.text)
     if cell.quotes:
         text = marked(text, cell.quotes, cell.quotes, quotations)
     kind = f' class="{cell.kind}"' if cell.kind else ""

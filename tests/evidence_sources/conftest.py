@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from evidence.models import Source, SourceVersion
 from runs.actions.actors import person_actor, service_actor
 from runs.actions.plans import ensure_study
 from runs.models import Actor, Membership, Study, User
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+
+
+def newest(source: Source) -> SourceVersion:
+    """The current version of a source, which every stored one has."""
+    assert source.current is not None
+    return source.current
 
 
 @pytest.fixture

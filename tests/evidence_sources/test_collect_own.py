@@ -12,6 +12,7 @@ from evidence.models import Source, SourceVersion
 from runs.actions.closure import closure_of
 from runs.errors import DomainError
 from runs.models import Receipt, Study
+from tests.evidence_sources.conftest import newest
 from tests.runs.scripted import AT, Lab
 from tests.runs.scripted import lab as lab
 from tests.runs.test_advance import ALONE
@@ -37,8 +38,8 @@ def test_closing_an_execution_collects_its_records(closed: Any) -> None:
     assert {"plan.json", "closure.json", "summary.json", "endpoints.csv", "receipts.jsonl"} <= set(found)
     assert [name.split("/")[0] for name in sorted(found) if "/" in name] == ["evaluations", "evaluations", "runs"]
     closure = closure_of(closed)
-    assert closure is not None and found["closure.json"].current.sha256 == closure.sha256
-    assert found["plan.json"].current.sha256 == version.sha256
+    assert closure is not None and newest(found["closure.json"]).sha256 == closure.sha256
+    assert newest(found["plan.json"]).sha256 == version.sha256
     assert (found["closure.json"].origin, found["endpoints.csv"].origin, found["summary.json"].origin) == (
         "closure", "export", "receipt",
     )  # fmt: skip
@@ -57,7 +58,7 @@ def test_collecting_again_adds_nothing(closed: Any, lab: Lab) -> None:
 def test_the_receipts_are_the_chain_as_it_was_hashed(closed: Any) -> None:
     """Each line is what one receipt's hash covers, up to the closing."""
     source = Source.objects.get(path__endswith="receipts.jsonl")
-    lines = read_version(source.current).splitlines()
+    lines = read_version(newest(source)).splitlines()
     chain = Receipt.objects.filter(stream=f"execution:{closed.uid}").order_by("seq")
     known = list(chain.values_list("sha256", "kind"))
     assert [sha256_hex(line) for line in lines] == [sha256 for sha256, _ in known[: len(lines)]]

@@ -13,6 +13,7 @@ from evidence.actions.sources import add_source, watch_folder
 from evidence.models import Source, WatchedFolder
 from runs.models import Membership, Study, User
 from runs.storage import blob_store
+from tests.evidence_sources.conftest import newest
 from tests.evidence_sources.test_git import make
 
 
@@ -27,9 +28,9 @@ def test_an_upload_is_taken_in_under_its_path(signed_in: Client, study: Study) -
     response = upload(signed_in, study, reference="R1", cutoff="2026-05-04")
     source = Source.objects.get()
     assert response.status_code == 302 and response["Location"] == f"/sources/{source.uid}/"
-    assert (source.path, source.reference, str(source.current.cutoff)) == ("notes/a.md", "R1", "2026-05-04")
+    assert (source.path, source.reference, str(newest(source).cutoff)) == ("notes/a.md", "R1", "2026-05-04")
     assert "passwd" not in signed_in.get(response["Location"]).content.decode()
-    assert source.current.actor.name == "mara"
+    assert newest(source).actor.name == "mara"
 
 
 def test_only_a_hash_makes_a_claimed_source(signed_in: Client, study: Study) -> None:
@@ -121,7 +122,7 @@ def test_a_folder_is_watched_scanned_and_let_go(
     refused = signed_in.post(f"{address}take-in/", {"reason": ""}, follow=True).content.decode()
     assert "Refused, nothing was changed: reason" in refused
     signed_in.post(f"{address}take-in/", {"reason": "the author corrected it"})
-    assert Source.objects.get().current.number == 2
+    assert newest(Source.objects.get()).number == 2
     signed_in.post(f"/sources/folders/{folder.pk}/stop/")
     assert not WatchedFolder.objects.get().enabled
 
