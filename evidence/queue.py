@@ -1,7 +1,8 @@
 """The review queue: what waits for a person, by kind, in the order in which it came.
 
-Nothing is stored: each kind is one query over what there is, and the number of queries does not depend on how many
-rows that gives. A hold (``Reservation``) takes an item out of the others' way and out of nobody's sight.
+Links, answers and answered disputes are counted in ``Waiting``, which follows every change of a claim; drifted sources,
+changed figures and stale claims are read where they stand. The number of queries does not depend on how many wait.
+A hold (``Reservation``) takes an item out of the others' way and out of nobody's sight.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from evidence.actions.record import lock_evidence
 from evidence.actions.reviews import HELD_MINUTES, KINDS, item_of, parse_item, reserve
-from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, Link, Reservation, Review, Source
+from evidence.models import Claim, ClaimVersion, Figure, Link, Reservation, Review, Source, Waiting
+from evidence.waiting import ANSWER, CLAIM, LINK
 from runs.access import REVIEW_WRITE, Principal, can, get_visible, visible, visible_studies
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -31,6 +33,7 @@ class Item:
     """One thing that waits. ``row``: Link, Source, Figure, Claim, or the Review that an author has to answer.
 
     ``claim`` None for a source or a figure, on which several claims may rest. ``held``: who holds it now.
+    ``key``: its place in the order of its kind, None where it waits no more.
     """
 
     kind: str
@@ -38,6 +41,7 @@ class Item:
     study: Study
     claim: Claim | None = None
     held: Reservation | None = None
+    key: int | None = None
 
     @property
     def name(self) -> str:
@@ -53,65 +57,17 @@ def actor_of(principal: Principal) -> Actor | None:
     return found
 
 
-def _same_words() -> dict[str, Any]:
-    """What ``evidence.status.same_words`` says, as a condition on reviews: they saw the words that stand now."""
-    names = ("text_en", "text_zh", "kind", "scope_en", "scope_zh", "denominator_en", "denominator_zh", "endpoint")
-    return {f"claim_version__{name}": F(f"claim__current__{name}") for name in names}
-
-
-def _judged(reviews: QuerySet[Review]) -> QuerySet[Review]:
-    """Reviews that still count: unanswered, of the words that stand now, and of the figures' present bindings."""
-    plan = Q(claim_version__plan_version=F("claim__current__plan_version")) | Q(
-        claim_version__plan_version__isnull=True, claim__current__plan_version__isnull=True
-    )
-    bound_later = ClaimFigure.objects.filter(version=OuterRef("claim__current"), figure__current__at__gt=OuterRef("at"))
-    found = reviews.filter(plan, answers__isnull=True, **_same_words())
-    return found.filter(Q(link__figure__isnull=True) | Q(link__figure__current__at__lte=F("at"))).exclude(
-        Exists(bound_later)
-    )
-
-
-def _links() -> QuerySet[Link]:
-    """Links without a verdict that still counts, or with an answered one that nobody took up again."""
-    here = Review.objects.filter(link=OuterRef("pk"))
-    return (
-        Link.objects.filter(withdrawal__isnull=True)
-        .exclude(claim__status=Claim.WITHDRAWN)
-        .filter(~Exists(_judged(here)) | Exists(_taken_up_by_nobody(here)))
-    )
-
-
-def _taken_up_by_nobody(rows: QuerySet[Review]) -> QuerySet[Review]:
-    """Answered disputes and requests after which neither their reviewer nor an acceptance has spoken."""
-    later = Review.objects.filter(claim=OuterRef("claim"), pk__gt=OuterRef("pk")).filter(
-        Q(actor=OuterRef("actor")) | Q(verdict=Review.ACCEPT)
-    )
-    same = Q(link__isnull=False) & ~Exists(later.filter(link=OuterRef("link")))
-    whole = Q(link__isnull=True) & ~Exists(later.filter(link__isnull=True))
-    return rows.exclude(verdict=Review.ACCEPT).filter(answers__isnull=False).filter(same | whole)
-
-
-def _answers() -> QuerySet[Review]:
-    """Disputes and requests for evidence that stand and that nobody has answered."""
-    later = Review.objects.filter(claim=OuterRef("claim"), actor=OuterRef("actor"), pk__gt=OuterRef("pk"))
-    same = Q(link__isnull=False) & ~Exists(later.filter(link=OuterRef("link")))
-    whole = Q(link__isnull=True) & ~Exists(later.filter(link__isnull=True))
-    waiting = Review.objects.exclude(verdict=Review.ACCEPT).filter(answers__isnull=True)
-    return waiting.exclude(claim__status=Claim.WITHDRAWN).filter(same | whole)
-
-
 def _rows(kind: str) -> QuerySet[Any]:
-    if kind == "link":
-        return _links()
+    """Rows of a kind: of ``Waiting`` for links and answers, else what waits itself."""
+    if kind in (LINK, ANSWER):
+        return Waiting.objects.filter(kind=kind)
     if kind == "source":
         return Source.objects.filter(state__in=(Source.DRIFTED, Source.MISSING))
     if kind == "figure":
         return Figure.objects.filter(Q(state=Figure.DRIFTED) | Q(stale=True))
-    if kind == "claim":
-        again = _taken_up_by_nobody(Review.objects.filter(claim=OuterRef("pk"), link__isnull=True))
-        return Claim.objects.exclude(status=Claim.WITHDRAWN).filter(Q(stale=True) | Exists(again))
-    if kind == "answer":
-        return _answers()
+    if kind == CLAIM:
+        again = Waiting.objects.filter(kind=CLAIM).values("claim")
+        return Claim.objects.exclude(status=Claim.WITHDRAWN).filter(Q(stale=True) | Q(pk__in=again))
     raise DomainError(f"kind: got {kind[:40]!r}, expected one of {', '.join(KINDS)}")
 
 
@@ -129,29 +85,47 @@ RELATED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# From a row of ``rows_of`` to what waits: the relation, and where its uid stands.
+SUBJECT = {LINK: "link", ANSWER: "review"}
+
+
+def _through(kind: str, *names: str) -> list[str]:
+    """Lookups of the subject as lookups of a row of ``rows_of``."""
+    prefix = f"{SUBJECT[kind]}__" if kind in SUBJECT else ""
+    return [f"{prefix}{name}" for name in names]
+
+
 def rows_of(principal: Principal, kind: str, study: Study | None = None) -> QuerySet[Any]:
-    """Visible rows of one kind, without what the caller wrote and so cannot review, in order of their keys."""
+    """Visible rows of one kind, in the order in which they came."""
     rows = visible(principal, _rows(kind), "study")
-    if study is not None:
-        rows = rows.filter(study=study)
-    me = actor_of(principal)
-    if me is None or kind not in ("link", "claim"):
-        return rows.order_by("pk")
-    claim = "pk" if kind == "claim" else "claim"
+    return (rows if study is None else rows.filter(study=study)).order_by("pk")
+
+
+def _not_mine(rows: QuerySet[Any], kind: str, me: Actor) -> QuerySet[Any]:
+    """Without what the caller wrote and so cannot review."""
+    if kind not in (LINK, CLAIM):
+        return rows
+    claim = "pk" if kind == CLAIM else "claim"
     rows = rows.filter(~Exists(ClaimVersion.objects.filter(claim=OuterRef(claim), actor=me)))
-    if kind == "link":
-        rows = rows.exclude(actor=me)
-    return rows.order_by("pk")
+    return rows.exclude(link__actor=me) if kind == LINK else rows
 
 
 def counts(principal: Principal, study: Study | None = None) -> dict[str, int]:
-    """How much waits, by kind. One query for each of the five."""
-    return {kind: rows_of(principal, kind, study).count() for kind in KINDS}
+    """How much waits, by kind. Four queries."""
+    rows = visible(principal, Waiting.objects.all(), "study")
+    rows = rows if study is None else rows.filter(study=study)
+    found = dict(rows.order_by().values_list("kind").annotate(n=Count("pk")))
+    direct = {kind: rows_of(principal, kind, study).order_by().count() for kind in ("source", "figure", CLAIM)}
+    return {kind: direct.get(kind, found.get(kind, 0)) for kind in KINDS}
 
 
 def _item(kind: str, row: Any) -> Item:
-    claim = row if kind == "claim" else None if kind in ("source", "figure") else row.claim
-    return Item(kind, row, row.study, claim)
+    if isinstance(row, Waiting):
+        key, row = row.pk, row.link if kind == LINK else row.review
+    else:
+        key = row.pk
+    claim = row if kind == CLAIM else None if kind in ("source", "figure") else row.claim
+    return Item(kind, row, row.study, claim, key=key)
 
 
 def _with_holders(items: list[Item], at: datetime) -> list[Item]:
@@ -182,7 +156,7 @@ def queue_items(
     found: list[Item] = []
     for name in (kind,) if kind is not None else KINDS:
         if len(found) < limit:
-            rows = rows_of(principal, name, study).filter(pk__gt=after).select_related(*RELATED[name])
+            rows = rows_of(principal, name, study).filter(pk__gt=after).select_related(*_through(name, *RELATED[name]))
             found += [_item(name, row) for row in rows[: limit - len(found)]]
     return _with_holders(found, at)
 
@@ -198,7 +172,8 @@ def get_item(principal: Principal, name: str, *, at: datetime) -> Item:
         raise Http404(str(error)) from error
     rows = MODELS[kind]._default_manager.select_related(*RELATED[kind])
     row = get_visible(principal, rows, "study", uid=uid)
-    return _with_holders([_item(kind, row)], at)[0]
+    key = _rows(kind).filter(**{_through(kind, "pk")[0]: row.pk}).values_list("pk", flat=True).first()
+    return _with_holders([replace(_item(kind, row), key=key)], at)[0]
 
 
 @dataclass(frozen=True)
@@ -217,17 +192,24 @@ def _held_by_others(kind: str, me: Actor | None, at: datetime) -> list[uuid.UUID
     return [uuid.UUID(item.partition(":")[2]) for item in rows.values_list("item", flat=True)]
 
 
+def _free(rows: QuerySet[Any], kind: str, me: Actor | None, at: datetime) -> QuerySet[Any]:
+    """Without what others hold now."""
+    held = _held_by_others(kind, me, at)
+    return rows.exclude(**{_through(kind, "uid__in")[0]: held}) if held else rows
+
+
 def place_of(principal: Principal, item: Item, study: Study | None, *, at: datetime) -> Place:
     """Place and neighbours of an item; what others hold is stepped over. The queue wraps to its first items."""
     rows = rows_of(principal, item.kind, study)
-    others = rows.exclude(uid__in=_held_by_others(item.kind, actor_of(principal), at)).exclude(pk=item.row.pk)
-    number = rows.filter(pk__lt=item.row.pk).count() + 1 if rows.filter(pk=item.row.pk).exists() else None
-    before = others.filter(pk__lt=item.row.pk).order_by("-pk").values_list("uid", flat=True).first()
-    after = others.filter(pk__gt=item.row.pk).values_list("uid", flat=True).first()
+    key = item.key or 0
+    (uid,) = _through(item.kind, "uid")
+    others = _free(rows, item.kind, actor_of(principal), at).exclude(pk=key)
+    before = others.filter(pk__lt=key).order_by("-pk").values_list(uid, flat=True).first()
+    after = others.filter(pk__gt=key).values_list(uid, flat=True).first()
     if after is None:
-        after = others.filter(pk__lt=item.row.pk).values_list("uid", flat=True).first()
+        after = others.filter(pk__lt=key).values_list(uid, flat=True).first()
     return Place(
-        number,
+        None if item.key is None else rows.filter(pk__lt=key).order_by().count() + 1,
         None if before is None else item_of(item.kind, before),
         None if after is None else item_of(item.kind, after),
     )
@@ -236,22 +218,24 @@ def place_of(principal: Principal, item: Item, study: Study | None, *, at: datet
 def _first_free(
     principal: Principal, kinds: Iterable[str], study: Study, me: Actor, at: datetime, skip: str
 ) -> str | None:
+    """The first item that the caller may judge and nobody else holds; behind ``skip`` first, then from the start."""
     for kind in kinds:
-        rows = rows_of(principal, kind, study).exclude(uid__in=_held_by_others(kind, me, at))
-        for start in (_key(kind, skip), 0):
-            uids = rows.filter(pk__gt=start).values_list("uid", flat=True)[:2]
-            name = next((item_of(kind, uid) for uid in uids if item_of(kind, uid) != skip), None)
-            if name is not None:
-                return name
+        rows = _not_mine(_free(rows_of(principal, kind, study), kind, me, at), kind, me)
+        (uid,) = _through(kind, "uid")
+        start = _key(kind, skip)
+        for part in (rows.filter(pk__gt=start), rows.filter(pk__lt=start)) if start else (rows,):
+            found = part.values_list(uid, flat=True).first()
+            if found is not None:
+                return item_of(kind, found)
     return None
 
 
 def _key(kind: str, name: str) -> int:
-    """Key of the named row where it is of this kind, else 0: the walk goes on behind it."""
+    """Place of the named item in its kind; 0 where it is of another or waits no more: the walk begins anew."""
     if not name.startswith(f"{kind}:"):
         return 0
-    uid = parse_item(name)[1]
-    return MODELS[kind]._default_manager.filter(uid=uid).values_list("pk", flat=True).first() or 0
+    (uid,) = _through(kind, "uid")
+    return _rows(kind).filter(**{uid: parse_item(name)[1]}).values_list("pk", flat=True).first() or 0
 
 
 def take(

@@ -67,7 +67,7 @@ class Queue(ApiView):
             {
                 "counts": waiting.counts(self.principal, study),
                 "items": [bodies.QueueItemSerializer().to_representation(item) for item in found],
-                "next_after": found[-1].row.pk if more else None,
+                "next_after": found[-1].key if more else None,
             }
         )
 

@@ -12,6 +12,7 @@ from .claim import (
     Review,
     StaleMark,
     StaleResolution,
+    Waiting,
 )
 from .figure import Excerpt, ExcerptHead, Figure, FigureInput, FigureVersion
 from .notes import AcceptanceContract, JournalDay, JournalNote, NotesVersion, SignedHead, TimeStamp
@@ -62,6 +63,7 @@ __all__ = [
     "StaleMark",
     "StaleResolution",
     "TimeStamp",
+    "Waiting",
     "WatchedFolder",
     "stream_of",
 ]

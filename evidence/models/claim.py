@@ -188,6 +188,36 @@ class Reservation(models.Model):
     until = models.DateTimeField()
 
 
+class Waiting(models.Model):
+    """What of a claim waits in the review queue, a projection that ``verify`` builds again (``evidence.waiting``).
+
+    link: a link without a verdict that counts; claim: an answered dispute of the whole; answer: an unanswered review.
+    """
+
+    KINDS = ("link", "claim", "answer")
+
+    study = models.ForeignKey("runs.Study", models.PROTECT, related_name="+")
+    kind = models.CharField(max_length=8)
+    claim = models.ForeignKey(Claim, models.PROTECT, related_name="waiting")
+    link = models.OneToOneField(Link, models.PROTECT, null=True, related_name="waiting")
+    review = models.OneToOneField(Review, models.PROTECT, null=True, related_name="waiting")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["claim"], name="waiting_claim_once", condition=models.Q(kind="claim")),
+            models.CheckConstraint(
+                name="waiting_names_its_row",
+                condition=models.Q(kind="link", link__isnull=False, review__isnull=True)
+                | models.Q(kind="answer", link__isnull=True, review__isnull=False)
+                | models.Q(kind="claim", link__isnull=True, review__isnull=True),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["study", "kind", "id"], name="waiting_of_study"),
+            models.Index(fields=["kind", "id"], name="waiting_by_kind"),
+        ]
+
+
 class StaleMark(EvidenceRecord):
     """A dependant that no longer rests on what it was bound to. ``path``: [[kind, uid], ...] from cause to target.
 

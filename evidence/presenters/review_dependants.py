@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as now
 
 from evidence.models import Claim, Link, StaleMark
@@ -72,8 +72,9 @@ def same_evidence(claim: Claim, link: Link | None) -> tuple[Dependant, ...]:
     """Other claims that stand on the same excerpt or figure."""
     if link is None:
         return ()
-    same = Q(links__excerpt=link.excerpt_id) if link.excerpt_id else Q(links__figure=link.figure_id)
-    rows = Claim.objects.filter(same, links__withdrawal__isnull=True).exclude(pk=claim.pk).distinct()
+    same = Link.objects.filter(claim=OuterRef("pk"), withdrawal__isnull=True)
+    same = same.filter(excerpt=link.excerpt_id) if link.excerpt_id else same.filter(figure=link.figure_id)
+    rows = Claim.objects.filter(Exists(same)).exclude(pk=claim.pk)
     return _claim_lines(rows.select_related("current").order_by("pk")[:DEPENDANTS_MOST])
 
 

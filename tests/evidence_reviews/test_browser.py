@@ -88,7 +88,7 @@ def test_a_dispute_from_the_queue_to_the_acceptance(site: Site, watched: Watched
 
     page.goto(site.url("claim"))
     assert status(page) == "not established"
-    assert page.get_by_text("lea disputes it: Say whether").is_visible()
+    assert page.get_by_text("lea disputes it: “Say whether").is_visible()
 
     sign_in(page, site, "author")
     page.get_by_role("link", name="1 dispute to answer").click()
