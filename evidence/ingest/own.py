@@ -60,7 +60,6 @@ def _of_execution(execution: Execution) -> Iterator[Own]:
     if closure is None:
         return
     yield _own(f"{base}/plan.json", Source.RECEIPT, "json", bytes(version.bytes), f"Plan {label}", f"方案 {label}")
-    yield _own(f"{base}/closure.json", Source.CLOSURE, "json", closure, f"Closure of {label}", f"{label} 的封存清单")
     body = parse_canonical(closure)
     runs = {str(run.uid): run for run in Run.objects.filter(execution=execution)}
     for entry in body["runs"]:
@@ -83,6 +82,8 @@ def _of_execution(execution: Execution) -> Iterator[Own]:
         yield _own(f"{base}/endpoints.csv", Source.EXPORT, "csv", endpoint_table(parse_canonical(aggregate)), *title)
     title = f"Receipts of the execution of {label}", f"{label} 执行过程的收据"
     yield _own(f"{base}/receipts.jsonl", Source.RECEIPT, "jsonl", _receipts(execution), *title)
+    # last: where the closure is a source, everything else is one too
+    yield _own(f"{base}/closure.json", Source.CLOSURE, "json", closure, f"Closure of {label}", f"{label} 的封存清单")
 
 
 def _receipts(execution: Execution) -> bytes:

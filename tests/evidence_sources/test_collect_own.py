@@ -93,6 +93,16 @@ def test_a_worker_that_ended_too_early_is_made_good(
     assert collect_missing() == 8 and collect_missing() == 0
 
 
+@pytest.mark.django_db
+def test_a_worker_that_ended_halfway_is_made_good(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closure is taken in last: while it is absent, the reaper goes on."""
+    with monkeypatch.context() as patch:
+        patch.setattr("evidence.ingest.own._receipts", lambda execution: 1 / 0)
+        lab.drive(lab.start(**ALONE))
+    assert Source.objects.count() == 6 and not Source.objects.filter(origin="closure").exists()
+    assert collect_missing() == 2 and collect_missing() == 0
+
+
 @pytest.mark.parametrize("origin", ["upload", "watched", "git"])
 def test_nobody_else_writes_among_our_records(study: Study, acting: dict[str, Any], origin: str) -> None:
     """A path below receipts/ cannot be taken by an upload."""

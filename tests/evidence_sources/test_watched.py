@@ -40,9 +40,8 @@ def test_a_changed_file_is_drift_until_a_person_takes_it_in(study: Study, root: 
     source = Source.objects.get()
     assert (version.number, source.state) == (2, "verified")
     first = source.versions.get(number=1)
-    assert (
-        list(first.checks.order_by("-id").values_list("state", flat=True))[0] == "verified"
-    )  # its held bytes never changed
+    states = first.checks.order_by("-id").values_list("state", flat=True)
+    assert states[0] == "verified"  # its held bytes never changed
 
 
 def test_a_file_put_back_or_gone(study: Study, root: Path, acting: dict[str, Any]) -> None:
