@@ -300,10 +300,13 @@ def page_of(chip: Chip, language: str | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+# Members that the page shows in another way: as a quotation, as operands, in words.
+_HIDDEN = ("type", "figures", "fills", "reason_en", "reason_zh", "expression", "excerpt", "number")
+
+
 def _binding_rows(version: FigureVersion) -> list[tuple[str, str]]:
-    """Members of a binding as they are stored, nested ones apart."""
-    hidden = ("type", "figures", "fills", "reason_en", "reason_zh")
-    return [(name, str(value)) for name, value in version.binding.items() if name not in hidden]
+    """Members of a binding as they are stored, but for those that the page shows in another way."""
+    return [(name, str(value)) for name, value in version.binding.items() if name not in _HIDDEN]
 
 
 # --- the editor's search ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from evidence.actions.figures import bind_figure, check_figure, refresh_figure
 from evidence.models import Excerpt, Figure
 from evidence.presenters import figure_form as form
 from evidence.presenters import figures as shown
-from evidence.presenters.chips import HEAVY, RELATED, Chip, chip_list
+from evidence.presenters.chips import HEAVY, RELATED, STATES, Chip, chip_list
 from runs.access import EVIDENCE_WRITE, can, get_visible, principal_of, require, visible_studies
 from runs.errors import DomainError
 from runs.models import Study
@@ -91,7 +91,7 @@ def recompute_now(request: HttpRequest, uid: uuid.UUID) -> HttpResponse:
     try:
         found = refresh_figure(figure, by=principal.actor(), at=timezone.now())
         said = _("Computed again: %(state)s. %(trouble)s")
-        messages.success(request, said % {"state": found.state, "trouble": found.trouble})
+        messages.success(request, said % {"state": STATES[found.state].word, "trouble": found.trouble})
     except DomainError as error:
         refused(request, error)
     return HttpResponseRedirect(reverse("evidence:figure", args=[uid]))
@@ -158,7 +158,8 @@ def check(request: HttpRequest) -> JsonResponse:
         bound = check_figure(study, data.get("key", "").strip() or "unnamed", form.binding_of(data), **given)
     except DomainError as error:
         return JsonResponse({"ok": False, "problem": str(error)})
-    return JsonResponse({"ok": True, **shown.show_bound(bound, given["style"], given["digits"])})
+    word = str(STATES[bound.resolved.state].word)
+    return JsonResponse({"ok": True, "word": word, **shown.show_bound(bound, given["style"], given["digits"])})
 
 
 @require_safe

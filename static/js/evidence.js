@@ -100,7 +100,7 @@
     if (number !== asked) return;
     const trouble = form.querySelector("[data-live-trouble]");
     say("shown", found.ok ? found.shown : ""); say("value", found.ok ? found.value : "");
-    say("unit", found.ok ? found.unit : ""); say("state", found.ok ? found.state : "");
+    say("unit", found.ok ? found.unit : ""); say("state", found.ok ? found.word : "");
     trouble.textContent = found.ok ? found.trouble : found.problem;
     trouble.toggleAttribute("data-wrong", !found.ok);
   };
