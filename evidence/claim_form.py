@@ -50,6 +50,7 @@ class Typed:
     @classmethod
     def of_version(cls, claim: Claim) -> Typed:
         """The words that a claim has now."""
+        assert claim.current_id is not None
         version = ClaimVersion.objects.select_related("plan_version").get(pk=claim.current_id)
         values = {name: str(getattr(version, name)) for name in (*WORDS, "kind", "endpoint")}
         values["plan_version"] = str(version.plan_version.uid) if version.plan_version is not None else ""

@@ -141,12 +141,10 @@ def _of_figures(
             figure = current.get(piece.value) if piece.kind == FIGURE else None
             if figure is not None and figure.kind in NO_CARRIERS:
                 why = _(
-                    "this figure is of kind %(kind)s, expected an effect: what a mechanism shows is no effect; bind "
+                    "this figure is of kind %s, expected an effect: what a mechanism shows is no effect; bind "
                     "the effect that a closed execution measured, or make the claim one of kind mechanism"
                 )
-                found.append(
-                    Fault(field, "figure_kind", piece.raw, why % {"kind": figure.kind}, piece.start, piece.stop)
-                )
+                found.append(Fault(field, "figure_kind", piece.raw, why % figure.kind, piece.start, piece.stop))
         shown = any(carries_endpoint(item, draft) or promises_endpoint(item, draft) for item in current.values())
         if kind in wording.RULED and plan_version is not None and endpoint and not shown:
             why = _("got no effect figure of endpoint %s, expected one in the sentence: a figure that its closed "
@@ -263,6 +261,7 @@ def _show(version: ClaimVersion, rows: Iterable[tuple[str, int, int, int]]) -> N
 
 def _same_words_again(claim: Claim, *, by: Actor, at: datetime, **changed: Any) -> ClaimVersion:
     """A version of the same words on the same figure versions, with another standing: it binds nothing anew."""
+    assert claim.current_id is not None
     before = ClaimVersion.objects.select_related("plan_version").get(pk=claim.current_id)
     names = [f"{name}_{language}" for name in PROSE for language in LANGUAGES]
     values = {name: getattr(before, name) for name in (*names, "kind", "plan_version", "endpoint")}

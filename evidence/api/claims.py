@@ -203,7 +203,7 @@ class OneLink(DetailView):
 class CreateLink(OfClaim):
     """Link an excerpt or a figure to a claim."""
 
-    summary, serializer, body, status_code = (  # type: ignore[assignment]
+    summary, serializer, body, status_code = (
         "Link evidence", bodies.LinkSerializer, bodies.NewLinkBody, 201,
     )  # fmt: skip
 

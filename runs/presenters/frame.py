@@ -120,7 +120,7 @@ def _evidence(principal: Principal, section: str) -> list[NavItem]:
     counts: dict[str, Count] = {}
     for function in _COUNTS.values():
         counts.update(function(principal))
-    found = []
+    found: list[NavItem] = []
     for address, word in EVIDENCE:
         name = address.rpartition(":")[2]
         try:
