@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from django.utils.safestring import SafeString
 
 from evidence.binding.tokens import figure_keys
 from evidence.models import Claim, Link
 from evidence.notes.rich import Rich, Said
+from evidence.presenters.chips import Chip
 from runs.models import Study
 
 
 @dataclass(frozen=True)
 class LoadedClaim:
-    """A claim with its current words and the keys of the figures that links name."""
+    """A claim with its current words, the keys of the figures that links name, and the labels of linked sources."""
 
     claim: Claim
     evidence: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One line of the table. ``state``: derived; ``evidence``: chips of linked figures."""
+    """One line of the table. ``evidence``: chips of linked figures; ``cites``: the sources that links quote."""
 
     claim: Claim
     text: Said
     scope: Said
     missing: Said
-    evidence: list[Any]
+    evidence: list[Chip]
+    cites: list[SafeString]
 
     @property
     def state(self) -> str:
@@ -39,12 +43,17 @@ class ClaimRow:
 def claims_of(study: Study, keys: Iterable[str]) -> dict[str, LoadedClaim]:
     """The named claims by key: one query for them, one for what they are linked to."""
     rows = list(Claim.objects.filter(study=study, key__in=sorted(keys)).select_related("current"))
-    linked: dict[int, list[str]] = {}
+    figures: dict[int, dict[str, None]] = {}
+    sources: dict[int, dict[str, None]] = {}
     if rows:
-        links = Link.objects.filter(claim__in=rows, figure__isnull=False, withdrawal__isnull=True).order_by("pk")
-        for claim, key in links.values_list("claim_id", "figure__key"):
-            linked.setdefault(claim, []).append(key)
-    return {row.key: LoadedClaim(row, tuple(dict.fromkeys(linked.get(row.pk, [])))) for row in rows}
+        links = Link.objects.filter(claim__in=rows, withdrawal__isnull=True).order_by("pk")
+        names = ("claim_id", "figure__key", "excerpt__version__source__reference")
+        for claim, key, reference in links.values_list(*names):
+            if key:
+                figures.setdefault(claim, {})[key] = None
+            elif reference:
+                sources.setdefault(claim, {})[reference] = None
+    return {row.key: LoadedClaim(row, tuple(figures.get(row.pk, ())), tuple(sources.get(row.pk, ()))) for row in rows}
 
 
 def figures_of(claims: Mapping[str, LoadedClaim]) -> set[str]:
@@ -74,4 +83,5 @@ def _row(loaded: LoadedClaim, rich: Rich) -> ClaimRow:
         for name in ("text", "scope", "missing")
     }
     evidence = [rich.chips[key] for key in loaded.evidence if key in rich.chips]
-    return ClaimRow(loaded.claim, texts["text"], texts["scope"], texts["missing"], evidence)
+    cites = [rich.citation(label) for label in loaded.sources]
+    return ClaimRow(loaded.claim, texts["text"], texts["scope"], texts["missing"], evidence, cites)

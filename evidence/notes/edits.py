@@ -116,7 +116,7 @@ def apply(document: dict[str, Any], action: str) -> str:
             case "down":
                 move(document, path, 1)
             case _:
-                raise ValueError(action)
+                raise KeyError(action)
     except (KeyError, IndexError, TypeError, AttributeError, AssertionError) as error:
         raise ValueError(f"do: got {action[:80]!r}, expected an edit of a place in the document") from error
     return path

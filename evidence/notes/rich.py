@@ -7,6 +7,7 @@ walk that looks for numbers nobody bound.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from evidence.notes.texts import sentences
 from evidence.presenters.chips import Chip, Shown
 from evidence.templatetags.evidence_text import piece_markup
 
+_LINK = re.compile(r'<a (class="[^"]*") href="[^"]*"')  # only chips and citations are links in a text
 HTML_LANGUAGE = {"en": "en", "zh": "zh-Hans"}
 
 
@@ -38,6 +40,11 @@ class Said:
         if not self.lang:
             return self.html
         return format_html('<span lang="{}">{}</span>', self.lang, self.html)
+
+    @property
+    def unlinked(self) -> SafeString:
+        """The same without links, for places that are pressed themselves; chips stay bound and lose their card."""
+        return mark_safe(_LINK.sub(r"<span \1", str(self)).replace("</a>", "</span>"))
 
     @property
     def plain(self) -> str:

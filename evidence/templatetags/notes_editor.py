@@ -26,7 +26,7 @@ WORDS: dict[str, Any] = {
     "table": _("table"), "bars": _("bars"), "bar": _("bar"), "details": _("folded details"),
     "problems": _("open problems"), "problem": _("open problem"), "decisions": _("decisions"),
     "timeline": _("milestones"), "moment": _("milestone"), "progress": _("writing progress"),
-    "versions": _("versions"), "corrections": _("corrections"), "correction": _("correction"),
+    "versions": _("list of versions"), "corrections": _("corrections"), "correction": _("correction"),
     "figure_item": _("figure card"), "holds": _("what holds"), "blocked": _("biggest block"), "next": _("next step"),
 }  # fmt: skip
 
