@@ -86,7 +86,7 @@ def _sources(own: Own) -> None:
     if not Source.objects.filter(study=own.study, path=own.path("closure.json")).exists():
         collect_own(own.study, by=own.by, at=own.at)
     taken = set(Source.objects.filter(study=own.study).values_list("reference", flat=True))
-    for name, file in LABELS.items():
+    for name, (file, title) in LABELS.items():
         source = Source.objects.filter(study=own.study, path=own.path(file)).select_related("current").first()
         reference = own.key(name)
         if source is None or source.current is None or source.reference or reference in taken:
@@ -94,7 +94,7 @@ def _sources(own: Own) -> None:
         if reference[0].isalpha() and len(reference) <= LONGEST_REFERENCE:
             add_source(
                 own.study, source.path, None, origin=source.origin, by=own.by, at=own.at, sha256=source.current.sha256,
-                form=source.form, reference=reference,
+                form=source.form, reference=reference, title_en=title["en"], title_zh=title["zh"],
             )  # fmt: skip
 
 

@@ -24,7 +24,12 @@ from workbench.contracts.canonical import parse_canonical
 
 ANEW = "computed anew from the closed execution"
 MOST_DIGITS, DIGITS = 12, 3
-LABELS = {"plan": "plan.json", "closure": "closure.json", "summary": "summary.json", "receipts": "receipts.jsonl"}
+LABELS: dict[str, tuple[str, words.Text]] = {  # short name -> (file, what it is)
+    "plan": ("plan.json", words.text("The frozen plan", "冻结的方案")),
+    "closure": ("closure.json", words.text("The closure manifest", "封存清单")),
+    "summary": ("summary.json", words.text("The evaluation summary", "评估汇总")),
+    "receipts": ("receipts.jsonl", words.text("Receipts of the execution", "执行过程的收据")),
+}
 
 
 def prefix_of(version: PlanVersion) -> str:
