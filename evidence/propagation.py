@@ -16,6 +16,7 @@ from typing import Any
 from django.db.models import F, Q
 
 from evidence.models import (
+    Claim,
     ClaimFigure,
     Excerpt,
     Figure,
@@ -260,10 +261,10 @@ def _derived(walk: _Walk, study: Study) -> None:
     rows = FigureInput.objects.filter(version__figure__study=study, version=F("version__figure__current"))
     for used, by in rows.order_by("pk").values_list("figure__uid", "version__figure__uid"):
         edges.setdefault(str(used), []).append(str(by))
-    for uid in uids:  # grows while it is walked
-        for by in edges.get(uid, ()):
-            if walk.reach((FIGURE, by), (FIGURE, uid)):
-                uids.append(by)
+    for reached in uids:  # grows while it is walked
+        for derived in edges.get(reached, ()):
+            if walk.reach((FIGURE, derived), (FIGURE, reached)):
+                uids.append(derived)
 
 
 def _claims(walk: _Walk) -> None:
@@ -307,9 +308,10 @@ def sections_naming(study: Study, nodes: Sequence[Node], store: BlobStore | None
 def keys_of(study: Study, nodes: Sequence[Node]) -> dict[str, dict[str, Node]]:
     """Key or reference -> node, by kind, of those nodes that notes can name."""
     found: dict[str, dict[str, Node]] = {FIGURE: {}, CLAIM: {}, SOURCE: {}}
-    for kind, rows in ((FIGURE, study.figures), (CLAIM, study.claims)):
+    heads: tuple[tuple[str, Any], ...] = ((FIGURE, Figure), (CLAIM, Claim))
+    for kind, model in heads:
         for part in chunks(uid for item, uid in nodes if item == kind):
-            for key, uid in rows.filter(uid__in=part).values_list("key", "uid"):
+            for key, uid in model.objects.filter(study=study, uid__in=part).values_list("key", "uid"):
                 found[kind][key] = (kind, str(uid))
     for kind, uid in nodes[:1]:
         if kind in (SOURCE, VERSION):

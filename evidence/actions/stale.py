@@ -37,6 +37,7 @@ from workbench.blobs import BlobStore
 
 REBOUND, CONFIRMED, HEALED = StaleResolution.HOW
 REASON_LEAST, REASON_MOST = 3, 4000
+HEADS: tuple[tuple[str, Any], ...] = ((FIGURE, Figure), (CLAIM, Claim))
 PLACES = (SOURCE, VERSION, EXCERPT)  # causes that are a place in bytes; the others are a value
 Target = tuple[str, str]  # (kind, uid)
 
@@ -60,7 +61,8 @@ def mark_changed(
     """Mark every figure, claim and section that rests on what has changed; how many marks were opened.
 
     ``kind``: source (superseded), version (its bytes drifted or are gone), excerpt, figure, claim, plan, receipt.
-    A dependant that an open mark of the same cause names is not marked twice. Raises ``DomainError`` for an
+    A dependant is not marked twice for one change: not where an open mark of the same cause names it, and not where
+    the cause is itself marked by a change that has marked the dependant. Raises ``DomainError`` for an
     unknown cause or an empty reason.
     """
     said = _text("reason", reason)
@@ -69,14 +71,8 @@ def mark_changed(
     with transaction.atomic():
         lock_evidence(study)
         paths = dependants(cause_kind, cause_uid, store=store)
-        earlier: dict[Target, int] = {}
-        marked: set[Target] = set()
-        same = StaleMark.objects.filter(cause_kind=cause_kind, cause_uid=cause_uid)
-        for target_kind, target_uid, resolution in same.values_list("target_kind", "target_uid", "resolution__pk"):
-            target = (target_kind, str(target_uid))
-            earlier[target] = earlier.get(target, 0) + 1
-            if resolution is None:
-                marked.add(target)
+        earlier, marked = _marks_of((cause_kind, cause_uid))
+        marked |= _covered(study, (cause_kind, cause_uid))
         new = [path for path in paths if (path.kind, path.uid) not in marked]
         for path in new:
             number = earlier.get((path.kind, path.uid), 0) + 1
@@ -90,6 +86,29 @@ def mark_changed(
             )  # fmt: skip
         project_stale(study, {(path.kind, path.uid) for path in new}, at=at)
         return len(new)
+
+
+def _marks_of(cause: Target) -> tuple[dict[Target, int], set[Target]]:
+    """(how many marks of this cause each target has had, targets of those that are open)."""
+    earlier: dict[Target, int] = {}
+    marked: set[Target] = set()
+    same = StaleMark.objects.filter(cause_kind=cause[0], cause_uid=cause[1])
+    for kind, uid, resolution in same.values_list("target_kind", "target_uid", "resolution__pk"):
+        target = (kind, str(uid))
+        earlier[target] = earlier.get(target, 0) + 1
+        if resolution is None:
+            marked.add(target)
+    return earlier, marked
+
+
+def _covered(study: Study, cause: Target) -> set[Target]:
+    """What is marked already by the change that the cause itself is marked by: one change, one mark of each target."""
+    above = open_marks(study).filter(target_kind=cause[0], target_uid=cause[1])
+    roots = list(above.values_list("cause_uid", flat=True))
+    if not roots:
+        return set()
+    rows = open_marks(study).filter(cause_uid__in=roots).values_list("target_kind", "target_uid")
+    return {(kind, str(uid)) for kind, uid in rows}
 
 
 def settle(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> StaleResolution:
@@ -179,7 +198,7 @@ def _rebound(marks: Iterable[StaleMark]) -> list[StaleMark]:
     by_cause: dict[tuple[str, str], list[StaleMark]] = {}
     for mark in marks:
         by_cause.setdefault((mark.cause_kind, str(mark.cause_uid)), []).append(mark)
-    found = []
+    found: list[StaleMark] = []
     for cause, same in by_cause.items():
         outdated = [(CLAIM, uid) for uid in _outdated({str(m.target_uid) for m in same if m.target_kind == CLAIM})]
         held: set[Target] = set(outdated)
@@ -209,9 +228,9 @@ def _versions_after(marks: Collection[StaleMark]) -> set[int]:
         return set()
     study = next(iter(marks)).study
     newest: dict[Target, uuid.UUID | None] = {}
-    for kind, model in ((FIGURE, Figure), (CLAIM, Claim)):
+    for kind, model in HEADS:
         for part in chunks(str(mark.target_uid) for mark in marks if mark.target_kind == kind):
-            for uid, version in model.objects.filter(uid__in=part).values_list("uid", "current__uid"):  # type: ignore[attr-defined]
+            for uid, version in model.objects.filter(uid__in=part).values_list("uid", "current__uid"):
                 newest[(kind, str(uid))] = version
     notes = Receipt.objects.filter(stream=stream_of(study), kind="evidence.notes_version")
     notes_seq = notes.aggregate(newest=Max("seq"))["newest"] or 0
@@ -242,10 +261,10 @@ def project_stale(study: Study, targets: Collection[Target], *, at: datetime) ->
     for part in chunks(uid for _, uid in targets):
         rows = open_marks(study).filter(target_uid__in=part)
         standing |= {(kind, str(uid)) for kind, uid in rows.values_list("target_kind", "target_uid")}
-    for kind, model in ((FIGURE, Figure), (CLAIM, Claim)):
+    for kind, model in HEADS:
         for value in (True, False):
             for part in chunks(uid for found, uid in targets if found == kind and ((found, uid) in standing) == value):
-                model.objects.filter(uid__in=part).update(stale=value)  # type: ignore[attr-defined]
+                model.objects.filter(uid__in=part).update(stale=value)
     _refresh([uid for kind, uid in targets if kind == CLAIM], at=at)
 
 

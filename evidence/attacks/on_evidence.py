@@ -61,7 +61,7 @@ def pilot_as_effect(world: AttackWorld) -> None:
 def pilot_fills_effect(world: AttackWorld) -> None:
     """The pending effect is filled from the pilot by a derivation."""
     binding = {"type": "derivation", "expression": "x", "figures": {"x": "pilot.nonzero"}}
-    why = {"reason": "the pilot shows it"}
+    why: dict[str, Any] = {"reason": "the pilot shows it"}
     bind_figure(world.study, "effect.main", binding, title_en="Effect", kind="effect", **why, **_author(world))
 
 
@@ -93,7 +93,7 @@ def code_in_derivation(world: AttackWorld) -> None:
 def circle(world: AttackWorld) -> None:
     """A figure that rests on itself."""
     binding = {"type": "derivation", "expression": "r", "figures": {"r": "pilot.rate"}}
-    why = {"reason": "round and round"}
+    why: dict[str, Any] = {"reason": "round and round"}
     bind_figure(world.study, "pilot.nonzero", binding, title_en="N", kind="mechanism", **why, **_author(world))
 
 
@@ -115,8 +115,10 @@ def quotation_nowhere(world: AttackWorld) -> None:
 
 def other_bytes_as_same(world: AttackWorld) -> None:
     """Bytes that are not those of the hash that is given with them."""
-    known = {"sha256": world.source("pilot.md").current.sha256}  # type: ignore[union-attr]
-    add_source(world.study, "copy.md", b"Other rows.", origin="upload", **known, **_author(world))
+    version = world.source("pilot.md").current
+    assert version is not None
+    other = b"Other rows."
+    add_source(world.study, "copy.md", other, origin="upload", sha256=version.sha256, **_author(world))
 
 
 def silent_replacement(world: AttackWorld) -> None:

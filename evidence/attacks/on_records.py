@@ -116,7 +116,7 @@ def stale_derivation(world: AttackWorld) -> None:
     """An operand was bound anew; what is derived from it keeps its old value."""
     version = world.source("pilot.md").current
     assert version is not None
-    who = {"by": world.author, "at": world.later}
+    who: dict[str, Any] = {"by": world.author, "at": world.later}
     selector = {"exact": "17", "prefix": "took ", "suffix": ""}
     add_excerpt(world.study, version, "other", "quote", selector, **who)
     binding = {"type": "excerpt", "excerpt": "other", "number": "17"}
@@ -154,6 +154,7 @@ def forged_claim(world: AttackWorld) -> None:
         )
     )  # fmt: skip
     figure = world.figure("pilot.rate")
+    assert figure.current is not None
     ClaimFigure.objects.create(version=row, language="en", ordinal=0, figure=figure, figure_version=figure.current)
     Claim.objects.filter(pk=claim.pk).update(current=row)
 

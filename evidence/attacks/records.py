@@ -156,7 +156,13 @@ def _statistics(rewards: list[float]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-NO_STATISTICS = {"signal": None, "mean": None, "sigma": None, "advantage_kind": None, "advantages_G": None}
+NO_STATISTICS: dict[str, Any] = {
+    "signal": None,
+    "mean": None,
+    "sigma": None,
+    "advantage_kind": None,
+    "advantages_G": None,
+}
 
 
 def group_of(
@@ -180,6 +186,7 @@ def group_of(
         for s in index.slots
     ]
     trajectories = [record for record, _ in made]
+    statistics: dict[str, Any]
     if broken:
         trajectories[3] = replace(
             trajectories[3], status=r.INFRASTRUCTURE_INVALID, invalid_reason="EnvironmentFault: gone", terminal=None,
@@ -247,8 +254,8 @@ def update_of(world: World, groups: list[Group], *, batch: int = 0, skipped: str
         old_logprobs_sha256=None if skipped else store.put(pack_array([-0.5] * (3 * len(captures)), "f4")),
         objective=config["objective"], optimizer=config["optimizer"],
         credits=() if skipped else tuple(
-            r.TrajectoryCredit(str(row.uid), str(row.group.uid), row.advantage, row.policy_tokens, row.policy_tokens, 0,
-                               False, row.fatal_start, 0.001, 0.002)
+            r.TrajectoryCredit(str(row.uid), str(row.group.uid), row.advantage or 0.0, row.policy_tokens,
+                               row.policy_tokens, 0, False, row.fatal_start, 0.001, 0.002)
             for row in trajectories
         ),
         steps=() if skipped else (

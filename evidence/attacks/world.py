@@ -116,6 +116,10 @@ class AttackWorld:
         self.changed.clear()
 
 
+def _who(by: Actor, at: datetime) -> dict[str, Any]:
+    return {"by": by, "at": at}
+
+
 def _person(name: str) -> Actor:
     user, _made = User.objects.get_or_create(username=name)
     return person_actor(user)
@@ -151,7 +155,7 @@ def build(store: BlobStore) -> AttackWorld:
 
 
 def _evidence(world: AttackWorld, at: datetime) -> None:
-    study, who = world.study, {"by": world.author, "at": at}
+    study, who = world.study, _who(world.author, at)
     pilot = add_source(study, "pilot.md", PILOT, origin="upload", reference="R1", **who)
     add_source(study, "table.csv", TABLE, origin="upload", reference="R2", **who)
     add_source(study, "metrics.json", METRICS, origin="upload", reference="R3", **who)
@@ -181,7 +185,7 @@ def _evidence(world: AttackWorld, at: datetime) -> None:
 
 
 def _claims(world: AttackWorld, at: datetime) -> None:
-    study, who = world.study, {"by": world.author, "at": at}
+    study, who = world.study, _who(world.author, at)
     add_claim(
         study, "share", text_en="In the pilot [[pilot.rate]] of [[pilot.usable]] usable rows were nonzero.",
         kind="description", **who,
@@ -190,7 +194,7 @@ def _claims(world: AttackWorld, at: datetime) -> None:
     add_claim(study, "duration", text_en="The pilot took [[pilot.hours]] hours.", kind="cost", **who)
     add_link(world.claim("duration"), excerpt=world.excerpt("hours"), relation="supports", **who)
     looked = ("quotation", "figures", "derivations")
-    later = {"looked_at": looked, "by": world.reviewer, "at": at + timedelta(minutes=1)}
+    later: dict[str, Any] = {"looked_at": looked, **_who(world.reviewer, at + timedelta(minutes=1))}
     review(world.claim("share"), verdict="accept", reason="The rows are as the source says.", **later)
     review(world.claim("duration"), verdict="dispute", reason="Whether the machine was idle is not said.", **later)
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from evidence.binding.tokens import FIGURE, check_pieces, parse_text
-from evidence.models import Claim, ClaimFigure, ClaimVersion, Link, Review, Source
+from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, Link, Review, Source
 from evidence.report import StepLog
 from evidence.reviewing import independence
 from evidence.status import derive, rank
@@ -20,7 +20,7 @@ LANGUAGES = ("en", "zh")
 def check_claims(log: StepLog) -> None:
     """Words against bound figures, status against evidence, reviewers against authors."""
     for study in Study.objects.filter(claims__isnull=False).distinct().order_by("pk"):
-        keys = set(study.figures.values_list("key", flat=True))
+        keys = set(Figure.objects.filter(study=study).values_list("key", flat=True))
         references = set(Source.objects.filter(study=study).exclude(reference="").values_list("reference", flat=True))
         shown = ClaimFigure.objects.select_related("figure", "figure_version").order_by("language", "ordinal")
         rows = Claim.objects.filter(study=study).select_related("current", "study", "author")

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from evidence.models import Claim, Excerpt, Figure, Source, SourceVersion, StaleMark
 from evidence.notes.shapes import SECTIONS
@@ -22,6 +22,9 @@ KINDS: Mapping[str, Any] = {
     "source": gettext_lazy("source"), "version": gettext_lazy("bytes"), "excerpt": gettext_lazy("quotation"),
     "figure": gettext_lazy("figure"), "claim": gettext_lazy("claim"), "section": gettext_lazy("section"),
     "receipt": gettext_lazy("receipt"), "plan": gettext_lazy("plan"),
+}  # fmt: skip
+MANY: Mapping[str, Any] = {
+    "figure": gettext_lazy("figures"), "claim": gettext_lazy("claims"), "section": gettext_lazy("sections"),
 }  # fmt: skip
 HOW: Mapping[str, Any] = {
     "rebound": gettext_lazy("bound again"), "confirmed": gettext_lazy("confirmed"), "healed": gettext_lazy("healed"),
@@ -69,8 +72,7 @@ def named(nodes: Iterable[Node], studies: Sequence[Study]) -> dict[Node, Step]:
         reader = _READERS.get(kind)
         if reader is not None:
             for part in chunks(uids):
-                for uid, name, url in reader(part):
-                    found[(kind, str(uid))] = Step(kind, KINDS[kind], name, url)
+                found.update({(kind, str(of)): Step(kind, KINDS[kind], name, url) for of, name, url in reader(part)})
     if "section" in by_kind:
         for study in studies:
             for name in ("page", *SECTIONS):
@@ -150,9 +152,12 @@ def headline(found: Mapping[str, int]) -> str:
     """The page's first line."""
     if not any(found.values()):
         return _("Nothing is stale.")
-    return _("Stale: %(figures)s figures, %(claims)s claims, %(sections)s sections") % {
-        "figures": found["figure"], "claims": found["claim"], "sections": found["section"],
-    }  # fmt: skip
+    words = (
+        ngettext("%d figure", "%d figures", found["figure"]) % found["figure"],
+        ngettext("%d claim", "%d claims", found["claim"]) % found["claim"],
+        ngettext("%d section", "%d sections", found["section"]) % found["section"],
+    )
+    return _("Stale: %s") % ", ".join(words)
 
 
 # --- the graph ------------------------------------------------------------------------------------
@@ -209,7 +214,8 @@ def graph(kind: str, uid: uuid.UUID, study: Study) -> Graph:
     targets = StaleMark.objects.filter(study=study, resolution__isnull=True, target_uid__in=[uid for _k, uid in nodes])
     marked = {(found, str(of)) for found, of in targets.values_list("target_kind", "target_uid")}
     boxes, places = _boxes(nodes, before, names, marked)
-    curves = [_curve(places[first], places[node]) for node in nodes if (first := before[node]) in places]
+    edges = [(before[node], node) for node in nodes]
+    curves = [_curve(places[first], places[node]) for first, node in edges if first is not None and first in places]
     width = max(box.x for box in boxes) + WIDE + EDGE
     height = max(box.y for box in boxes) + HIGH + EDGE
     chains = [tuple(_step(node, names) for node in path.steps) for path in paths]

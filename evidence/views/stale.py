@@ -62,7 +62,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     return render_page(
         request, "evidence/stale.html", section="stale", title=_("Stale"), crumbs=_crumbs(study), study=study,
         headline=shown.headline(counts), counts=counts, listing=page, rows=shown.rows(list(page)), kind=kind,
-        state=state, kinds=[(name, shown.KINDS[name], counts[name]) for name in TARGETS], may=may, of_study=study,
+        state=state, kinds=[(name, shown.MANY[name], counts[name]) for name in TARGETS], may=may, of_study=study,
         many=study is None, may_record=study is not None and can(principal, EVIDENCE_WRITE, study),
     )  # fmt: skip
 

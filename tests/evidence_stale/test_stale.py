@@ -102,12 +102,21 @@ def test_a_person_confirms_with_a_note(web: Web) -> None:
 def test_bytes_that_are_back_heal_their_marks_only(web: Web) -> None:
     """Drift of the newest version heals; marks of another cause stay."""
     version = Source.objects.get(path="pilot.md").current
-    assert mark_changed("version", version.uid, "bytes differ", by=web.by, at=AT) == 9
     assert mark_changed("figure", web.figures["usable"].uid, "recomputed", by=web.by, at=AT) == 4
+    assert mark_changed("version", version.uid, "bytes differ", by=web.by, at=AT) == 9
     assert heal("version", version.uid, by=web.by, at=AT, note="the bytes are back") == 9
     assert stale(web) == {"rate", "share"}
     assert heal("version", version.uid, by=web.by, at=AT) == 0
     assert mark_changed("version", version.uid, "bytes differ once more", by=web.by, at=AT) == 9
+
+
+def test_one_change_marks_once(web: Web) -> None:
+    """The bytes drift, and so the figure recomputes otherwise: what rests on it is marked already."""
+    version = Source.objects.get(path="pilot.md").current
+    assert mark_changed("version", version.uid, "bytes differ", by=web.by, at=AT) == 9
+    assert mark_changed("figure", web.figures["usable"].uid, "recomputed", by=web.by, at=AT) == 0
+    heal("version", version.uid, by=web.by, at=AT)
+    assert mark_changed("figure", web.figures["usable"].uid, "recomputed", by=web.by, at=AT) == 4
 
 
 def test_a_version_given_as_source_is_that_version(web: Web) -> None:
