@@ -39,6 +39,7 @@ from evidence.checks.evidence_bytes import check_excerpts, check_sources
 from evidence.checks.evidence_claims import check_claims
 from evidence.checks.evidence_figures import check_figures
 from evidence.checks.evidence_notes import check_journal, check_notes, check_signed_heads
+from evidence.checks.evidence_queue import check_waiting
 from evidence.checks.evidence_records import check_records
 from evidence.checks.heads import check_heads
 from evidence.checks.imported import check_imports
@@ -148,6 +149,7 @@ def _run_evidence(log: StepLog, store: BlobStore, hashed: dict[str, Held]) -> No
             check_figures(log)
         case 15:  # (15)
             check_claims(log)
+            check_waiting(log)
         case 16:  # (16)
             check_notes(log, store)
             check_journal(log)
