@@ -24,7 +24,7 @@ from evidence.evidence_of import Evidence, evidence_of
 from evidence.models import Claim, ClaimVersion, Excerpt, ExcerptHead, Figure, FigureVersion, Link, Review, Source
 from evidence.registered import NO_REGRESSION_OBSERVED, Registered, registered
 from evidence.reviewing import ANSWERED, OPEN, STANDS, Told
-from evidence.waiting import project
+from evidence.waiting import WORDS, project
 from evidence.wording import NO_REGRESSION, RULED
 from runs.actions.actors import service_actor
 from runs.actions.audit import record_change
@@ -63,9 +63,8 @@ class Derived:
 
 def same_words(first: ClaimVersion, second: ClaimVersion) -> bool:
     """Whether two versions say the same: a review of one is a review of the other."""
-    names = ("text_en", "text_zh", "kind", "scope_en", "scope_zh", "denominator_en", "denominator_zh", "endpoint")
     return first.plan_version_id == second.plan_version_id and all(
-        getattr(first, name) == getattr(second, name) for name in names
+        getattr(first, name) == getattr(second, name) for name in WORDS
     )
 
 
