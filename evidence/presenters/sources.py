@@ -37,6 +37,21 @@ ORIGINS: Mapping[str, Any] = {
     Source.EXPORT: _("our own export"),
     Source.IMPORTED: _("imported record"),
 }
+# What actions write themselves, in the reader's language; what people write stays in their own words.
+STORED: Mapping[str, Any] = {
+    "the store holds no bytes of this hash": _("the store holds no bytes of this hash"),
+    "the held bytes hash to something else": _("the held bytes hash to something else"),
+    "the watched file is gone; the held bytes are unchanged": _(
+        "the watched file is gone; the held bytes are unchanged"
+    ),
+    "the watched file has changed; the held bytes are unchanged": _(
+        "the watched file has changed; the held bytes are unchanged"
+    ),
+    "the bytes are held now; their hash is the one that was recorded": _(
+        "the bytes are held now; their hash is the one that was recorded"
+    ),
+    "the same record, written anew": _("the same record, written anew"),
+}
 FORMS: Mapping[str, Any] = {
     "text": _("text"), "markdown": "Markdown", "latex": "LaTeX", "json": "JSON", "jsonl": "JSONL", "csv": "CSV",
     "pdf": "PDF", "binary": _("binary"),

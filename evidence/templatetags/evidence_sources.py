@@ -11,10 +11,17 @@ from django.utils.translation import gettext, ngettext
 
 from evidence.presenters.source_page import Body, Cell, Quotation
 from evidence.presenters.source_values import JsonLine
+from evidence.presenters.sources import STORED
 from evidence.reading import Line, Part
 from runs.templatetags.ui import icon_markup
 
 register = template.Library()
+
+
+@register.filter
+def stored(text: str) -> str:
+    """A note or reason: one that an action wrote in the reader's language, any other in its own words."""
+    return str(STORED.get(text, text))
 
 
 def _keys(quotes: Sequence[int], quotations: Sequence[Quotation]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from typing import Any
@@ -11,10 +12,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evidence.actions import intake, versions
 from evidence.actions.excerpts import add_excerpt
 from evidence.actions.sources import add_source, check_version
 from evidence.models import SourceVersion
 from evidence.presenters import source_page, source_values
+from evidence.presenters.sources import STORED
 from runs.models import Study
 from runs.storage import blob_store
 from tests.evidence_sources.test_reading import pdf
@@ -212,3 +215,10 @@ def test_bytes_that_are_not_held_are_not_found(signed_in: Client, study: Study, 
     """A claimed version has none."""
     version = add_source(study, "c.tex", None, sha256="a" * 64, origin="imported", **acting)
     assert signed_in.get(f"/sources/{version.source.uid}/bytes/1/").status_code == 404
+
+
+def test_every_note_that_an_action_writes_has_words() -> None:
+    """The constants of the actions are those that the page knows."""
+    code = inspect.getsource(versions) + inspect.getsource(intake)
+    for text in STORED:
+        assert text.removeprefix("the watched file") in code
