@@ -6,6 +6,7 @@ It runs after the closing has committed: an error here changes no result, is log
 from __future__ import annotations
 
 import logging
+import time
 
 from django.utils import timezone
 
@@ -36,7 +37,8 @@ def collect_missing() -> int:
     return sum(collect_sources(study) for study in studies)
 
 
-_TRIED: set[int] = set()  # executions whose notes this process tried to make good, each once
+AGAIN_S = 60.0  # after which notes that could not be written are tried again
+_TRIED: dict[int, float] = {}  # execution -> when this process last tried to make its notes good
 
 
 def write_notes(execution: Execution) -> bool:
@@ -51,6 +53,7 @@ def write_notes(execution: Execution) -> bool:
 
 def write_missing_notes() -> int:
     """Generate where a closed execution of a bundled study has no notes yet; how many were written."""
-    found = [item for item in without_notes() if item.pk not in _TRIED]
-    _TRIED.update(item.pk for item in found)
+    now = time.monotonic()
+    found = [item for item in without_notes() if now - _TRIED.get(item.pk, -AGAIN_S) >= AGAIN_S]
+    _TRIED.update((item.pk, now) for item in found)
     return sum(write_notes(item) for item in found)

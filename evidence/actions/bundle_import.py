@@ -18,6 +18,7 @@ from evidence.actions.excerpts import add_excerpt
 from evidence.actions.figures import bind_figure
 from evidence.actions.links import add_link
 from evidence.actions.notes import save_notes
+from evidence.actions.pace import give_way
 from evidence.actions.record import lock_evidence
 from evidence.actions.sources import add_source
 from evidence.bundled.read import Reference, binding_of, day, digest_of, load, moment, slugs
@@ -28,7 +29,7 @@ from runs.models import Actor, Study
 ACTOR = "bundled records"  # the service that imports them
 REASON = "bundled record "  # of the notes' version, before the digest of the data
 REVISED = "the bundled record was revised"
-PART = 6  # records of one transaction
+PART = 3  # records of one transaction
 _FIELDS = ("kind", "unit", "style", "digits")
 _PROSE = ("text", "scope", "denominator", "missing")
 
@@ -63,6 +64,7 @@ def import_reference_study(slug: str, *, by: Actor, at: datetime) -> dict[str, A
             lock_evidence(study)
             for write, entry in part:
                 write(study, data, entry, by=by, at=at)
+        give_way()
     newest = NotesVersion.objects.filter(study=study).order_by("-number").first()
     if newest is None or newest.actor_id == by.pk:
         save_notes(study, data.notes, by=by, at=at, reason=reason)
