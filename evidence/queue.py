@@ -119,7 +119,7 @@ def counts(principal: Principal, study: Study | None = None) -> dict[str, int]:
 def _counts(principal: Principal, study: Study | None) -> dict[str, int]:
     rows = visible(principal, Waiting.objects.all(), "study")
     rows = rows if study is None else rows.filter(study=study)
-    found = dict(rows.order_by().values_list("kind").annotate(n=Count("pk")))
+    found: dict[str, int] = dict(rows.order_by().values("kind").annotate(n=Count("pk")).values_list("kind", "n"))
     direct = {kind: rows_of(principal, kind, study).order_by().count() for kind in ("source", "figure", CLAIM)}
     return {kind: direct.get(kind, found.get(kind, 0)) for kind in KINDS}
 

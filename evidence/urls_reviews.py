@@ -15,14 +15,15 @@ class QueueItem(StringConverter):
     regex = rf"(?:{'|'.join(KINDS)}):[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
 
 
-register_converter(QueueItem, "queue_item")
+ITEM = "queue_item"
+register_converter(QueueItem, ITEM)
 
 urlpatterns: list[URLPattern] = [
     path("reviews/", reviews.queue, name="reviews"),
     path("reviews/take/", reviews.take_next, name="review_take"),
     path("reviews/answers/<uuid:uid>/", reviews.answer, name="review_answer"),
-    path("reviews/<queue_item:name>/", reviews.item, name="review_item"),
-    path("reviews/<queue_item:name>/reserve/", reviews.hold, name="review_reserve"),
-    path("reviews/<queue_item:name>/release/", reviews.let_go, name="review_release"),
-    path("reviews/<queue_item:name>/record/", reviews.record, name="review_record"),
+    path(f"reviews/<{ITEM}:name>/", reviews.item, name="review_item"),
+    path(f"reviews/<{ITEM}:name>/reserve/", reviews.hold, name="review_reserve"),
+    path(f"reviews/<{ITEM}:name>/release/", reviews.let_go, name="review_release"),
+    path(f"reviews/<{ITEM}:name>/record/", reviews.record, name="review_record"),
 ]
