@@ -61,8 +61,8 @@ def rewritten_history(world: AttackWorld) -> None:
     key = Ed25519PrivateKey.generate()
     signed = head_bytes(newest.seq, sha256_hex(anchor), heads, key.public_key())
     world.sql(
-        "UPDATE evidence_signedhead SET bytes = %s, signature = %s, fingerprint = %s",
-        signed, key.sign(signed), sha256_hex(key.public_key().public_bytes_raw()),
+        "UPDATE evidence_signedhead SET bytes = %s, signature = %s, fingerprint = %s WHERE anchor_id = %s",
+        signed, key.sign(signed), sha256_hex(key.public_key().public_bytes_raw()), newest.pk,
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def renamed_actor(world: AttackWorld) -> None:
 
 def forged_signature(world: AttackWorld) -> None:
     """A signature that the key did not make."""
-    head = SignedHead.objects.get()
+    head = SignedHead.objects.order_by("pk")[0]
     signature = bytearray(bytes(head.signature))
     signature[0] ^= 1
     world.sql("UPDATE evidence_signedhead SET signature = %s WHERE id = %s", bytes(signature), head.pk)
