@@ -39,5 +39,6 @@ def field_word(name: str) -> Any:
 
 @register.filter
 def rows_of(text: str) -> int:
-    """Height of a text field in lines."""
-    return min(14, max(2, len(text) // 64 + text.count("\n") + 1))
+    """Height of a text field in lines; a Chinese character is about as wide as two letters."""
+    width = sum(2 if ord(char) > 0x2E7F else 1 for char in text)
+    return min(14, width // 56 + text.count("\n") + 1)
