@@ -181,10 +181,10 @@ class Chip:
     def _card(self, language: str) -> list[tuple[str, str]]:
         version, state = self.version, STATES[self.state]
         excerpt = version.excerpt
-        exact = version.value or ""
+        exact = "" if version.value == self.shown else version.value or ""
         rate = f"{version.numerator}/{version.denominator}" if version.numerator and version.denominator else ""
         return [
-            (_("Exact value"), rate or exact),
+            (_("Exact value"), "" if rate == self.shown else rate or exact),
             (_("Would be filled by") if self.state == Figure.PENDING else _("Reason"), self.why(language)),
             (_("Of"), self.denominator(language)),
             (_("Unit"), version.unit),

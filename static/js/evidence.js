@@ -22,7 +22,7 @@
     make("p", chip.dataset.title, card).className = "fig-card-title";
     make("p", chip.dataset.shown, card).className = "fig-card-value tnum";
     const list = make("dl", "", card);
-    for (const [label, text] of rows(chip)) { make("dt", label, list); make("dd", text, list); }
+    for (const [label, text] of rows(chip)) { make("dt", label, list); make("dd", text, list).className = /^[0-9a-f]{64}$/.test(text) ? "fig-hash" : ""; }
   };
   // The card stays left of every margin note whose height it shares; else it moves to the other side of the line.
   const place = (chip) => {
