@@ -28,6 +28,7 @@ from evidence.waiting import WORDS, project
 from evidence.wording import NO_REGRESSION, RULED
 from runs.actions.actors import service_actor
 from runs.actions.audit import record_change
+from runs.models import PlanVersion
 
 # From what says least to what says most; a cap allows itself and everything before it.
 ORDER = (Claim.WITHDRAWN, Claim.REFUTED, Claim.PENDING, Claim.NOT_ESTABLISHED, Claim.PARTLY, Claim.SUPPORTED)
@@ -323,3 +324,9 @@ def refresh_claim(claim: Claim, *, at: datetime) -> Derived:
         )  # fmt: skip
     project(claim)
     return found
+
+
+def refresh_claims_of(version: PlanVersion, *, at: datetime) -> None:
+    """Derive every claim on a plan again: its execution was closed. Inside a transaction."""
+    for claim in Claim.objects.filter(current__plan_version=version).order_by("pk"):
+        refresh_claim(claim, at=at)

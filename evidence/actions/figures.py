@@ -295,17 +295,22 @@ def refresh_figure(figure: Figure, *, by: Actor, at: datetime) -> Recomputed:
             stale.mark_changed("figure", figure.uid, f"{figure.key}: {found.trouble}"[:4000], by=by, at=at)
         elif before == Figure.DRIFTED and found.state in (Figure.BOUND, Figure.CLAIMED):
             stale.heal("figure", figure.uid, by=by, at=at, note="the stored value again")
+        if found.state != before:
+            _refresh_claims(figure, at=at)
     return found
 
 
 def fill_pending(version: PlanVersion, *, by: Actor, at: datetime) -> int:
     """Fill the pending effect figures of a plan from the closed execution of exactly this frozen version.
 
-    How many were filled. A figure of another kind, of another version, or an imported one is left pending, and so
-    is one whose endpoint was not measured. Raises ``DomainError`` before the execution is closed.
+    How many were filled; claims on the plan follow. A figure of another kind, of another version, or an imported one
+    is left pending, and so is one whose endpoint was not measured. Raises ``DomainError`` before the execution is
+    closed.
     """
     if not Execution.objects.filter(plan_version=version, state=CLOSED).exists():
         raise DomainError(f"plan_version: got {version}, whose execution is not closed, expected a closed one")
+    from evidence.status import refresh_claims_of
+
     closed_execution(version)
     study, filled = version.plan.study, 0
     with transaction.atomic():
@@ -319,6 +324,7 @@ def fill_pending(version: PlanVersion, *, by: Actor, at: datetime) -> int:
             if old is None or old.binding["type"] != "pending" or "plan" not in old.binding["fills"]:
                 continue
             filled += _fill(study, figure, old, version, by=by, at=at)
+        refresh_claims_of(version, at=at)  # also those that show no figure of it, such as "no regression was observed"
     return filled
 
 

@@ -66,9 +66,9 @@ def test_a_claim_is_written_linked_and_never_raised(site: Site, watched: Watched
     page.get_by_text("Set. A receipt was written.").wait_for()
     assert status(page) == "not established"
     assert page.get_by_text("A person lowered it: “The note is thin.”").is_visible()
-    found = serious(page)
-    address = page.url
-    for path in ("/claims/", f"{address}revise/"):
+    found: list[str] = []
+    address = page.url.partition("#")[0]
+    for path in (address, "/claims/", f"{address}revise/"):
         page.goto(path if path.startswith("http") else site.url(path))
         found += serious(page)
     page.set_viewport_size({"width": 390, "height": 844})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evidence.actions.figures import fill_pending
+from evidence.actions.figures import fill_pending, refresh_figure
 from evidence.actions.links import withdraw_link
 from evidence.models import Claim, Figure, Source
-from evidence.status import derive, rank
+from evidence.status import derive, rank, refresh_claim
 from tests.evidence_claims.build import Desk, result
 
 
@@ -218,7 +218,22 @@ def test_no_regression_observed_needs_no_endpoint_and_falls_with_one_that_shows_
     desk.review(claim, link=desk.link(claim))
     assert claim.status == "supported"
     desk.close({"recovery": result(-0.2, -0.4, -0.1, [])})
-    assert derive(claim).status == "not_established" and codes(claim) == ["regression"]
+    assert fill_pending(desk.version, **desk.by()) == 0
+    claim.refresh_from_db()
+    assert claim.status == "not_established" and codes(claim) == ["regression"]
+
+
+def test_a_figure_that_computes_again_lifts_its_claims(desk: Desk) -> None:
+    figure = desk.figure("n")
+    claim = desk.claim(text="Counted: [[n]].")
+    desk.link(claim)
+    Figure.objects.filter(pk=figure.pk).update(state="drifted")
+    refresh_claim(claim, at=desk.tick())
+    assert claim.status == "not_established"
+    figure.refresh_from_db()
+    assert refresh_figure(figure, **desk.by()).state == "bound"
+    claim.refresh_from_db()
+    assert claim.status == "partly"
 
 
 def test_a_ruled_claim_without_its_effect_figure_is_not_established(desk: Desk) -> None:
