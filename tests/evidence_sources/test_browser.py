@@ -1,0 +1,130 @@
+"""Sources in a real browser: quotations by key, permalinks of folded lines, an upload, and what axe-core finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from playwright.sync_api import Page
+
+from tests.evidence_sources.serve import PASSWORD
+from tests.pages.browser.conftest import Site, Watched, _await
+from tests.pages.browser.conftest import browser as browser
+from tests.pages.browser.conftest import context as context
+from tests.pages.browser.conftest import watched as watched
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server on sources of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = tmp_path_factory.mktemp("sources-log") / "server.log"
+    home = str(tmp_path_factory.mktemp("sources-home"))
+    with log.open("wb") as errors:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.evidence_sources.serve", str(port)], cwd=settings.BASE_DIR,
+            env={**os.environ, "WORKBENCH_HOME": home, "WORKBENCH_LOG_LEVEL": "ERROR"}, stdout=subprocess.PIPE,
+            stderr=errors,
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            assert line.startswith(b"{"), log.read_text()
+            _await(f"http://127.0.0.1:{port}/healthz", server, log)
+            yield Site(f"http://127.0.0.1:{port}", json.loads(line))
+        finally:
+            server.terminate()
+            server.wait(20)
+            assert server.stdout is not None
+            server.stdout.close()
+
+
+@pytest.fixture
+def reader(site: Site, watched: Watched) -> Watched:
+    """The researcher, signed in."""
+    page = watched.page
+    page.goto(site.url("/accounts/login/?next=/sources/"))
+    page.locator("#id_username").fill("mara")
+    page.locator("#id_password").fill(PASSWORD)
+    page.locator("#id_password").press("Enter")
+    page.wait_for_url("**/sources/")
+    return watched
+
+
+def marked(page: Page) -> str:
+    """The quotation that the key has reached."""
+    return page.locator("mark.current").inner_text()
+
+
+def test_n_walks_the_quotations(reader: Watched, site: Site) -> None:
+    page = reader.page
+    page.goto(site.url("notes") + "?show=whole")
+    page.keyboard.press("n")
+    assert marked(page) == "92 were nonzero" and page.url.endswith("#q1")
+    page.keyboard.press("n")
+    assert marked(page) == "999 rows" and page.locator("mark.current").is_visible()
+    page.keyboard.press("n")
+    assert marked(page) == "92 were nonzero"
+    page.keyboard.press("Shift+N")
+    assert marked(page) == "999 rows" and reader.complaints == []
+
+
+def test_a_permalink_of_a_folded_line_opens_it(reader: Watched, site: Site) -> None:
+    page = reader.page
+    page.goto(site.url("notes") + "#L40")
+    page.wait_for_url("**line=40#L40")
+    assert page.locator("#L40").is_visible() and page.locator("#L40 .lt").inner_text() == ""
+    page.go_back()
+    page.goto(site.url("notes"))
+    page.locator(".skipped a").last.click()
+    page.wait_for_url("**#L*")
+    assert page.locator(".line:target").is_visible() and reader.complaints == []
+
+
+def test_a_file_is_uploaded_and_a_next_version_compared(reader: Watched, site: Site, tmp_path: Path) -> None:
+    page = reader.page
+    for number, text in enumerate(("one\ntwo\n", "one\n2\n"), 1):
+        file = tmp_path / f"any name {number}.md"
+        file.write_text(text)
+        page.goto(site.url("/sources/new/"))
+        page.locator("#up-file").set_input_files(str(file))
+        page.locator("#up-path").fill("notes/new.md")
+        if number == 2:
+            page.locator("#upload .morefields summary").click()
+            page.locator("#up-reason").fill("figures instead of words")
+        page.locator("#upload button").click()
+        page.get_by_text(f"Taken in as version {number}.").wait_for()
+    page.get_by_role("link", name="difference from version 1").click()
+    assert (
+        page.locator(".line.removed .lt").inner_text() == "two" and page.locator(".line.added .lt").inner_text() == "2"
+    )
+    assert reader.complaints == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_serious_and_nothing_too_wide(reader: Watched, site: Site, width: int) -> None:
+    page, found = reader.page, []
+    page.set_viewport_size({"width": width, "height": 844})
+    for name in ("/sources/", "/sources/new/", "notes", "json", "csv", "pdf", "claimed"):
+        page.goto(site.url(name))
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        for rule in Axe().run(page).response["violations"]:
+            if rule["impact"] in ("serious", "critical"):
+                found += [f"{name} {rule['id']}: {node['target']}" for node in rule["nodes"]]
+    page.goto(site.url("json") + "diff/1/2/")
+    found += [
+        rule["id"] for rule in Axe().run(page).response["violations"] if rule["impact"] in ("serious", "critical")
+    ]
+    assert found == [] and reader.complaints == []
