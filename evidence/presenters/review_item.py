@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -261,6 +262,14 @@ def _title(item: Item, pane: SourcePane) -> str:
     return now("What still holds that rests on figure %(figure)s?") % {"figure": item.row.key}
 
 
+def _wrote(what: str) -> str:
+    """What somebody wrote, in the reader's language."""
+    found = re.fullmatch(r"version (\d+) of claim (.+)", what)
+    if found:
+        return now("version %(n)s of claim %(claim)s") % {"n": found[1], "claim": found[2]}
+    return now("a link of claim %(claim)s") % {"claim": what.rpartition(" ")[2]}
+
+
 def _why_not(
     item: Item, principal: Principal, me: Actor | None, authors: Sequence[tuple[Actor, str]], at: datetime
 ) -> str:
@@ -269,7 +278,7 @@ def _why_not(
         return now("Only reviewers of this study record verdicts.")
     wrote = next((what for author, what in authors if me is not None and author.pk == me.pk), None)
     if wrote is not None:
-        return now("You wrote %(what)s; somebody who wrote none of it reviews it.") % {"what": wrote}
+        return now("You wrote %(what)s; somebody who wrote none of it reviews it.") % {"what": _wrote(wrote)}
     if item.held is not None and (me is None or item.held.actor_id != me.pk):
         return now("%(who)s holds this item until %(until)s.") % {
             "who": item.held.actor.name, "until": f"{item.held.until:%H:%M:%SZ}",
