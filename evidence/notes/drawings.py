@@ -36,9 +36,17 @@ def number_of(chip: Any) -> Fraction | None:
         return None
 
 
+def _whole(item: dict[str, Any]) -> Fraction | None:
+    """Of what a value is drawn: the figure named, or all of it where the value is a rate n of N."""
+    chip = item["figure"]
+    if item["of"] is None and chip is not None and chip.value is not None and chip.version.style == "ratio":
+        return Fraction(1)
+    return number_of(item["of"])
+
+
 def bars(items: Sequence[dict[str, Any]]) -> list[Bar]:
     """Rows on one common scale: the largest value or whole fills the width; a negative value draws nothing."""
-    pairs = [(number_of(item["figure"]), number_of(item["of"])) for item in items]
+    pairs = [(number_of(item["figure"]), _whole(item)) for item in items]
     largest = max((value for pair in pairs for value in pair if value is not None and value > 0), default=None)
 
     def wide(value: Fraction | None) -> float | None:

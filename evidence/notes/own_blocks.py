@@ -36,7 +36,7 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
     made = {
         "results": _results(own), "meaning": _meaning(claims, fixed), "routes": _routes(own, others),
         "writing": writing(own), "problems": problems(own), "next": decisions(), "milestones": milestones(own),
-        "sources": _listed("sources", T("Bytes held here, hashed again by verify.", "字节在本处,verify 会重新哈希。")),
+        "sources": _listed("sources", T("Bytes held here, hashed again by verify.", "字节在本处，verify 会重新哈希。")),
         "versions": _listed("versions", T("Each closed execution gives a new version.", "每次封存的执行产生新版本。")),
     }  # fmt: skip
     sections = []
@@ -45,7 +45,7 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
         sections.append({"id": name, **body})
     return {
         "schema": SCHEMA, "study": own.study.slug, "page_date": last, "cutoff": last, "record_ends": last,
-        "manuscript": T("None: this page is generated", "没有稿件:本页为生成"), "imported": None,
+        "manuscript": T("None: this page is generated", "没有稿件：本页为生成"), "imported": None,
         "title": fixed["title"], "subtitle": fixed["subtitle"], "state": fixed["state"], "cards": _cards(own),
         "names": _names(own, fixed["arms"]), "sections": sections,
     }  # fmt: skip
@@ -71,7 +71,7 @@ def _cards(own: Own) -> list[Block]:
     found = lead(own)
     if found is not None:
         key = own.key(f"{endpoint_name(*found)}.seeds")
-        seeds = T(f"Training seeds: [[{key}]].", f"训练种子:[[{key}]]。")
+        seeds = T(f"Training seeds: [[{key}]].", f"训练种子：[[{key}]]。")
     gate = "gate.cases" in own.bound
     return [
         _holds(own, found),
@@ -79,7 +79,7 @@ def _cards(own: Own) -> list[Block]:
             "role": "blocked",
             "text": T(
                 "A small frozen sample and a tiny policy: nothing here reaches beyond them.",
-                "冻结的小样本与微型策略:结论不超出它们。",
+                "冻结的小样本与微型策略：结论不超出它们。",
             ),
             "note": seeds,
         },
@@ -87,11 +87,11 @@ def _cards(own: Own) -> list[Block]:
             "role": "next",
             "text": T(
                 "Have the claims reviewed independently, then repeat at a larger scale.",
-                "请独立评审这些主张,再以更大规模重复。",
+                "请独立评审这些主张，再以更大规模重复。",
             ),
             "note": T(
                 f"Gate: [[{cases}]] cases, minimum [[{minimum}]]." if gate else f"Items closed: [[{items}]].",
-                f"门槛:[[{cases}]] 例,最少 [[{minimum}]] 例。" if gate else f"已封存条目:[[{items}]]。",
+                f"门槛：[[{cases}]] 例，最少 [[{minimum}]] 例。" if gate else f"已封存条目：[[{items}]]。",
             ),
         },
     ]
@@ -100,7 +100,7 @@ def _cards(own: Own) -> list[Block]:
 def _holds(own: Own, found: tuple[dict[str, Any], dict[str, Any]] | None) -> Block:
     if found is None:
         items = own.key("closure.items")
-        text = T(f"The execution is closed with [[{items}]] items.", f"执行已封存,共 [[{items}]] 个条目。")
+        text = T(f"The execution is closed with [[{items}]] items.", f"执行已封存，共 [[{items}]] 个条目。")
         return {"role": "holds", "text": text}
     endpoint, result = found
     difference, low, high = (own.key(f"{endpoint_name(endpoint, result)}.{q}") for q in ("difference", "low", "high"))
@@ -112,9 +112,9 @@ def _holds(own: Own, found: tuple[dict[str, Any], dict[str, Any]] | None) -> Blo
         "text": T(
             f"{what['en'].capitalize()}, {where['en']}: difference [[{difference}]] ([[{low}]] to [[{high}]]); "
             f"{verdict['en']}.",
-            f"{where['zh']},{what['zh']}差为 [[{difference}]]([[{low}]] 至 [[{high}]]);{verdict['zh']}。",
+            f"{where['zh']}，{what['zh']}差为 [[{difference}]]（[[{low}]] 至 [[{high}]]）；{verdict['zh']}。",
         ),
-        "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点,无论方向如何。"),
+        "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点，无论方向如何。"),
     }
 
 
@@ -143,7 +143,7 @@ def _results(own: Own) -> Block:
     return {
         "summary": T(
             "Counts of the closed execution with their denominators, and every registered endpoint.",
-            "已封存执行的计数及其分母,以及每个登记的终点。",
+            "已封存执行的计数及其分母，以及每个登记的终点。",
         ),
         "blocks": found,
     }
@@ -177,7 +177,7 @@ def _who(endpoint: dict[str, Any], result: dict[str, Any]) -> dict[str, str]:
         en, zh = f"{names[1]} minus {names[0]}", f"{names[1]} 减 {names[0]}"
     else:
         en, zh = f"{names[0]} minus parent", f"{names[0]} 减父检查点"
-    return T(f"{what['en']}, {where['en']}: {en}", f"{where['zh']},{what['zh']}:{zh}")
+    return T(f"{what['en']}, {where['en']}: {en}", f"{where['zh']}，{what['zh']}：{zh}")
 
 
 def _outcomes(own: Own, condition: str) -> Block:
@@ -190,7 +190,7 @@ def _outcomes(own: Own, condition: str) -> Block:
         + [{"figure": own.key(f"cell.{condition}.{column}.{outcome}")} for column in columns]
         for outcome in listed
     ]
-    head = T(f"Held-out, {where['en']}", f"留出,{where['zh']}")
+    head = T(f"Held-out, {where['en']}", f"留出，{where['zh']}")
     return {"type": "table", "columns": [head, *map(_header, columns)], "rows": rows}
 
 
@@ -223,14 +223,14 @@ def _details(own: Own) -> Block:
         text = T(
             f"Optimiser steps over the runs of each arm: {', '.join(said)}. They are outcomes downstream of the "
             "treatment.",
-            f"各臂所有运行的优化步:{'、'.join(said)}。它们是处理之后的下游结果。",
+            f"各臂所有运行的优化步：{'、'.join(said)}。它们是处理之后的下游结果。",
         )
         blocks.append({"type": "paragraph", "text": text})
     if "plan.level" in own.bound:
         level = own.key("plan.level")
         text = T(
             f"Intervals hold [[{level}]] and come from resampling tasks, each with all its repeats.",
-            f"区间水平 [[{level}]],由任务重采样得到,每个任务保留其全部重复。",
+            f"区间水平 [[{level}]]，由任务重采样得到，每个任务保留其全部重复。",
         )
         blocks.append({"type": "paragraph", "text": text})
     jobs = own.key("closure.jobs")
@@ -249,7 +249,7 @@ def _meaning(claims: Sequence[str], fixed: dict[str, Any]) -> Block:
             {"type": "claims", "items": list(claims)},
             {
                 "type": "paragraph",
-                "text": T(f"What this study cannot show: {cannot['en']}", f"本研究不能说明:{cannot['zh']}"),
+                "text": T(f"What this study cannot show: {cannot['en']}", f"本研究不能说明：{cannot['zh']}"),
             },
         ],
     }
@@ -273,7 +273,7 @@ def _routes(own: Own, others: Sequence[Execution]) -> Block:
         if run.head.state != "completed":
             state = T(f"a run ended as {run.head.state}", f"某次运行以 {run.head.state} 结束")
             rows.append(
-                [{"text": _header(run.arm.key)}, {"text": state}, {"text": T("Kept, never merged.", "保留,不并入。")}]
+                [{"text": _header(run.arm.key)}, {"text": state}, {"text": T("Kept, never merged.", "保留，不并入。")}]
             )
     for other in others:
         slug = other.plan_version.plan.slug
@@ -283,7 +283,7 @@ def _routes(own: Own, others: Sequence[Execution]) -> Block:
                 {"text": T("another closed execution of this study", "本研究另有的封存执行")},
                 {
                     "text": T(
-                        "It has claims of its own; its results are not pooled here.", "它有自己的主张;结果不在此合并。"
+                        "It has claims of its own; its results are not pooled here.", "它有自己的主张；结果不在此合并。"
                     )
                 },
             ]

@@ -76,7 +76,7 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
         text = words.text(
             f"On held-out tasks {where['en']}, {who['en']} in {what['en']}: {shown['difference']}, since the closed "
             "execution did not measure it.",
-            f"留出任务、{where['zh']},{who['zh']}的{what['zh']}:{shown['difference']},已封存的执行没有测量它。",
+            f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}：{shown['difference']}，已封存的执行没有测量它。",
         )
         return _claim(own, name, text, DESCRIPTION, [], **_columns(reach), plan_version=own.version)
     tail = words.TAILS[verdict]
@@ -84,9 +84,9 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
         tail = words.text(tail["en"] + words.AGAINST["en"], tail["zh"] + words.AGAINST["zh"])
     text = words.text(
         f"On held-out tasks {where['en']}, {who['en']} in {what['en']} is {shown['difference']} ({shown['low']} to "
-        f"{shown['high']}), over {shown['tasks']} tasks and {shown['seeds']} training seeds{tail['en']}.",
-        f"留出任务、{where['zh']},{who['zh']}的{what['zh']}差为 {shown['difference']}({shown['low']} 至 "
-        f"{shown['high']}),涉及 {shown['tasks']} 个任务、{shown['seeds']} 个训练种子{tail['zh']}。",
+        f"{shown['high']}), over {shown['tasks']} tasks (training seeds: {shown['seeds']}){tail['en']}.",
+        f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}差为 {shown['difference']}（{shown['low']} 至 "
+        f"{shown['high']}），涉及 {shown['tasks']} 个任务（训练种子：{shown['seeds']}）{tail['zh']}。",
     )
     kind = "negative" if result["opposite_direction"] else words.KINDS.get(verdict, DESCRIPTION)
     evidence = [(own.key(f"{name}.difference"), "supports", words.REACH)]
@@ -111,7 +111,7 @@ def _gate(own: Own) -> str:
     )
     text = words.text(
         f"The gate counted [[{cases}]] actionable cases and asks for [[{minimum}]], {after['en']}.",
-        f"门槛计得 [[{cases}]] 例可作用情形,要求 [[{minimum}]] 例,{after['zh']}。",
+        f"门槛计得 [[{cases}]] 例可作用情形，要求 [[{minimum}]] 例，{after['zh']}。",
     )
     reach = words.text("Says nothing of what the clamp does.", "与钳制有没有作用无关。")
     return _claim(own, "gate", text, "mechanism" if met else "negative", [(cases, "supports", reach)])
@@ -121,9 +121,9 @@ def _preflight(own: Own) -> str:
     silent, groups = own.key("preflight.silent"), own.key("preflight.groups")
     text = words.text(
         f"Of [[{groups}]] groups collected ahead of training, [[{silent}]] had no variance of reward.",
-        f"训练前收集的 [[{groups}]] 组中,[[{silent}]] 组没有奖励方差。",
+        f"训练前收集的 [[{groups}]] 组中，[[{silent}]] 组没有奖励方差。",
     )
-    reach = words.text("A preflight of the signal; neither convergence nor collapse.", "信号预检;既非收敛也非崩溃。")
+    reach = words.text("A preflight of the signal; neither convergence nor collapse.", "信号预检；既非收敛也非崩溃。")
     return _claim(own, "preflight", text, "mechanism", [(silent, "supports", reach)])
 
 
@@ -132,7 +132,7 @@ def _closure(own: Own) -> str:
     text = words.text(
         f"The execution is closed: [[{keys['jobs']}]] jobs, [[{keys['items']}]] evaluation items and "
         f"[[{keys['captures']}]] captures are bound by hash.",
-        f"该执行已封存:[[{keys['jobs']}]] 个作业、[[{keys['items']}]] 个评测条目与 [[{keys['captures']}]] 个 "
+        f"该执行已封存：[[{keys['jobs']}]] 个作业、[[{keys['items']}]] 个评测条目与 [[{keys['captures']}]] 个 "
         "capture 按哈希绑定。",
     )
     reach = words.text("Closing adds no statistical meaning.", "封存不增加统计含义。")

@@ -214,7 +214,7 @@ def _cell(own: Own, column: str, condition: str, outcome: str) -> None:
     said, where = words.OUTCOMES[outcome], words.CONDITIONS[condition]
     en = "parent" if column == "parent" else f"arm {column}"
     zh = words.PARENT["zh"] if column == "parent" else f"{column} 臂"
-    title = words.text(f"{said['en']}, {where['en']}, {en}", f"{zh},{where['zh']},{said['zh']}")
+    title = words.text(f"{said['en']}, {where['en']}, {en}", f"{zh}，{where['zh']}，{said['zh']}")
     own.bind(
         f"cell.{condition}.{column}.{outcome}", binding, title, kind="effect", style="plain" if mean else "ratio",
         digits=DIGITS if mean else 0, unit="reward" if mean else "", per=words.CELL_OF.get(outcome, words.ITEMS),
@@ -259,7 +259,7 @@ def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Non
             value = None
         count = quantity in ("tasks", "seeds")
         own.bind(
-            f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']},{what['zh']}"),
+            f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']}，{what['zh']}"),
             kind="effect", digits=0 if count or value is None else _digits(value),
             unit=quantity if count else ("reward" if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
             scope=words.CONDITIONS.get(endpoint["condition"]), endpoint=endpoint["id"],

@@ -16,7 +16,7 @@ _COURSE = {
     "preflight.passed": T("Signal preflight passed", "信号预检通过"),
     "preflight.refused": T("Signal preflight refused", "信号预检拒绝"),
     "gate.met": T("Gate met", "门槛通过"),
-    "gate.refused": T("Gate not met: the arm is not run", "门槛未过:该臂不运行"),
+    "gate.refused": T("Gate not met: the arm is not run", "门槛未过：该臂不运行"),
     "execution.closed": T("Execution closed", "执行封存"),
 }
 
@@ -30,7 +30,7 @@ def writing(own: Own) -> Block:
     """What there is of a text."""
     label = [own.key("summary")] if _cited(own, "summary") else []
     return {
-        "summary": T("There is no manuscript; this page is its own text.", "没有稿件;本页即文本。"),
+        "summary": T("There is no manuscript; this page is its own text.", "没有稿件；本页即文本。"),
         "blocks": [
             {
                 "type": "progress",
@@ -56,7 +56,7 @@ def problems(own: Own) -> Block:
     found, reach = lead(own), T("No endpoint was registered.", "没有登记终点。")
     if found is not None:
         seeds, tasks = (own.key(f"{endpoint_name(*found)}.{name}") for name in ("seeds", "tasks"))
-        reach = T(f"[[{seeds}]] training seeds, [[{tasks}]] tasks.", f"[[{seeds}]] 个训练种子,[[{tasks}]] 个任务。")
+        reach = T(f"Training seeds: [[{seeds}]]; tasks: [[{tasks}]].", f"训练种子：[[{seeds}]]；任务：[[{tasks}]]。")
     items = [
         {
             "category": "evidence", "priority": 1, "title": T("No independent review yet", "尚无独立评审"),
@@ -94,14 +94,14 @@ def decisions() -> Block:
     strip = {
         "type": "strip", "decision": True,
         "steps": [
-            {"title": T("Reviewed?", "已评审?"), "text": T("If not, claims stay capped.", "否则主张仍有上限。")},
-            {"title": T("Several seeds?", "多个种子?"), "text": T("If not, noise is unknown.", "否则噪声未知。")},
-            {"title": T("Distinguished?", "能区分?"), "text": T("If not, say so.", "否则如实说明。")},
+            {"title": T("Reviewed?", "已评审？"), "text": T("If not, claims stay capped.", "否则主张仍有上限。")},
+            {"title": T("Several seeds?", "多个种子？"), "text": T("If not, noise is unknown.", "否则噪声未知。")},
+            {"title": T("Distinguished?", "能区分？"), "text": T("If not, say so.", "否则如实说明。")},
             {"title": T("Within reach", "只说范围之内"), "text": T("These tasks and failures.", "限这些任务与失败。")},
         ],
     }  # fmt: skip
     return {
-        "summary": T("In this order; this page starts no job.", "按此顺序;本页不启动作业。"),
+        "summary": T("In this order; this page starts no job.", "按此顺序；本页不启动作业。"),
         "blocks": [{"type": "decisions", "items": items}, strip],
     }
 
@@ -116,6 +116,6 @@ def milestones(own: Own) -> Block:
         {"date": day, "title": dict(title)} for day, title in dict.fromkeys((d, tuple(t.items())) for d, t in moments)
     ]
     return {
-        "summary": T("From receipts; days in UTC.", "取自收据;日期为 UTC。"),
+        "summary": T("From receipts; days in UTC.", "取自收据；日期为 UTC。"),
         "blocks": [{"type": "timeline", "items": items}],
     }

@@ -30,8 +30,8 @@ OUTCOMES: Mapping[str, Text] = {
     "policy_error": text("parser or policy failure", "解析或策略失败"),
     "premature": text("premature finish", "过早结束"),
     "repeat": text("any repeated call", "有重复调用"),
-    "recovered": text("recovery, all items", "恢复,全部条目"),
-    "recovered_exposed": text("recovery, items that met a failure", "恢复,遇到失败的条目"),
+    "recovered": text("recovery, all items", "恢复，全部条目"),
+    "recovered_exposed": text("recovery, items that met a failure", "恢复，遇到失败的条目"),
     "fatal": text("Fatal", "Fatal"),
     "continued": text("went on after a Fatal", "Fatal 之后继续"),
     "mean.reward": text("mean reward", "平均奖励"),
@@ -44,7 +44,7 @@ CELL_OF: Mapping[str, Text] = {
 }
 PAIRED = text("paired held-out tasks", "配对的留出任务")
 PARENT = text("parent", "父检查点")
-NO_CASE = text("no case to count: a rate without exposure is no value", "没有可计的情形:没有暴露就没有比率")
+NO_CASE = text("no case to count: a rate without exposure is no value", "没有可计的情形：没有暴露就没有比率")
 NOT_MEASURED = text("the closed execution did not measure it", "已封存的执行没有测量它")
 
 QUANTITIES: Mapping[str, Text] = {
@@ -59,25 +59,25 @@ QUANTITIES: Mapping[str, Text] = {
 # What a claim adds to its numbers, by the verdict word that the plan's rules gave.
 TAILS: Mapping[str, Text] = {
     "improvement": text(
-        "; an improvement in the registered direction on this frozen sample", ";在此冻结样本上,按登记方向为改善"
+        "; an improvement in the registered direction on this frozen sample", "；在此冻结样本上，按登记方向为改善"
     ),
     "equivalence": text(
-        "; equivalent within the registered region on this frozen sample", ";在登记区间内等效,限此冻结样本"
+        "; equivalent within the registered region on this frozen sample", "；在登记区间内等效，限此冻结样本"
     ),
     "non_inferiority": text(
-        "; not inferior beyond the registered margin on this frozen sample", ";按登记界值非劣,限此冻结样本"
+        "; not inferior beyond the registered margin on this frozen sample", "；按登记界值非劣，限此冻结样本"
     ),
     "not_distinguished": text(
-        "; not distinguished from seed noise, which asserts no equivalence", ";未能与种子噪声区分,这并不断言等效"
+        "; not distinguished from seed noise, which asserts no equivalence", "；未能与种子噪声区分，这不表示等效"
     ),
-    "observed_on_this_frozen_sample": text("; observed on this frozen sample", ";限此冻结样本上的观察"),
-    "pending": text("; not all items are in, so that no word is read off", ";条目未齐,不作判读"),
+    "observed_on_this_frozen_sample": text("; observed on this frozen sample", "；限此冻结样本上的观察"),
+    "pending": text("; not all items are in, so that no word is read off", "；条目未齐，不作判读"),
 }
-AGAINST = text("; against the registered direction", ";与登记方向相反")
+AGAINST = text("; against the registered direction", "；与登记方向相反")
 VERDICTS: Mapping[str, Text] = {
-    "improvement": text("improvement, on this sample", "改善,限此样本"),
-    "equivalence": text("equivalence, on this sample", "等效,限此样本"),
-    "non_inferiority": text("non-inferiority, on this sample", "非劣,限此样本"),
+    "improvement": text("improvement, on this sample", "改善，限此样本"),
+    "equivalence": text("equivalence, on this sample", "等效，限此样本"),
+    "non_inferiority": text("non-inferiority, on this sample", "非劣，限此样本"),
     "not_distinguished": text("not distinguished from seed noise", "未能与种子噪声区分"),
     "observed_on_this_frozen_sample": text("observed on this sample, and no more", "限此样本的观察"),
     "pending": text("not measured", "未测量"),
@@ -90,6 +90,6 @@ KINDS = {
 }
 REACH = text(
     "A paired difference on this frozen sample; no statement beyond these tasks.",
-    "此冻结样本上的配对差;不涉及这些任务之外。",
+    "此冻结样本上的配对差；不涉及这些任务之外。",
 )
 MISSING = text("An independent review, further seeds and other tasks.", "独立评审、更多种子与其他任务。")

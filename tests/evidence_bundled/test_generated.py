@@ -14,10 +14,12 @@ from django.db import transaction
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
+from evidence import wording
 from evidence.actions.figures import bind_figure
 from evidence.actions.notes import save_notes
 from evidence.binding.figures import recompute
 from evidence.models import Claim, ClaimVersion, Figure, FigureVersion, Link, NotesVersion, Source
+from evidence.notes import own_words as words
 from evidence.notes import read
 from evidence.notes.generated import generate_notes, without_notes
 from runs.actions.actors import service_actor
@@ -146,6 +148,17 @@ def test_claims_are_worded_and_capped_by_the_rules(own: Own) -> None:
     pair = rows.get(key="tiny.stress-reward-pair").current
     assert pair is not None and pair.kind == "description" and "observed on this frozen sample" in pair.text_en
     assert "[[tiny.stress-reward-pair.low]]" in pair.text_en and "[[tiny.stress-reward-pair.low]]" in pair.text_zh
+
+
+@pytest.mark.parametrize("verdict", sorted(words.TAILS))
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_a_verdict_adds_may_be_said_by_its_kind(verdict: str, language: str) -> None:
+    """The tail of each verdict, alone and against the direction; a ruled word is refused elsewhere."""
+    kind = words.KINDS.get(verdict, "description")
+    for tail in (words.TAILS[verdict][language], words.TAILS[verdict][language] + words.AGAINST[language]):
+        assert wording.check(kind, f"x {tail}", language) == []
+    if kind in wording.RULED:
+        assert wording.check("description", words.TAILS[verdict][language], language) != []
 
 
 def test_generating_again_changes_nothing(own: Own) -> None:
