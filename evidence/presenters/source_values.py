@@ -11,7 +11,7 @@ from urllib.parse import quote
 from evidence.binding.selectors import SelectorError, decode
 from evidence.models import Excerpt
 
-VALUES_MOST, TEXT_MOST, DEEPEST, PARTS_MOST = 800, 2_000, 60, 60
+VALUES_MOST, TEXT_MOST, DEEPEST, PARTS_MOST = 500, 2_000, 60, 60
 
 
 class _Number(str):

@@ -1,7 +1,8 @@
-"""What the list of sources shows: rows with their states, filters and counts; four queries however many there are."""
+"""What the list of sources shows: rows with their states, filters and counts; few queries however many there are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,15 +131,17 @@ def chosen_from(given: Mapping[str, str]) -> Chosen:
     )
 
 
-def narrowed(rows: QuerySet[Source], chosen: Chosen, *, but: str = "") -> QuerySet[Source]:
-    """The rows that a choice leaves; ``but``: the filter that is not applied, for its own counts."""
-    if chosen.study and but != "study":
-        rows = rows.filter(study__slug=chosen.study)
-    if chosen.state and but != "state":
-        rows = rows.filter(state=chosen.state)
-    if chosen.origin and but != "origin":
-        rows = rows.filter(origin=chosen.origin)
-    for word in chosen.query.split():
+def narrowed(rows: QuerySet[Source], chosen: Chosen) -> QuerySet[Source]:
+    """The rows that a choice leaves."""
+    for lookup, value in (("study__slug", chosen.study), ("state", chosen.state), ("origin", chosen.origin)):
+        if value:
+            rows = rows.filter(**{lookup: value})
+    return _searched(rows, chosen.query)
+
+
+def _searched(rows: QuerySet[Source], query: str) -> QuerySet[Source]:
+    """Rows with every word in path, title, reference or, for six hexadecimal digits or more, in a hash."""
+    for word in query.split():
         text = Q(path__icontains=word) | Q(reference__iexact=word) | Q(title_en__icontains=word)
         text |= Q(title_zh__icontains=word)
         if len(word) >= 6 and set(word.lower()) <= set("0123456789abcdef"):
@@ -147,27 +150,31 @@ def narrowed(rows: QuerySet[Source], chosen: Chosen, *, but: str = "") -> QueryS
     return rows
 
 
-def _counts(rows: QuerySet[Source], name: str) -> dict[str, int]:
-    return dict(rows.order_by().values_list(name).annotate(Count("pk")))
-
-
 def choices(rows: QuerySet[Source], chosen: Chosen) -> dict[str, list[Choice]]:
-    """Filters with how many sources each value leaves beside the other filters."""
-    states = _counts(narrowed(rows, chosen, but="state"), "state")
-    origins = _counts(narrowed(rows, chosen, but="origin"), "origin")
-    studies = _counts(narrowed(rows, chosen, but="study"), "study__slug")
+    """Filters with how many sources each value leaves beside the other filters. One query."""
+    groups = (
+        _searched(rows, chosen.query).order_by().values_list("state", "origin", "study__slug").annotate(Count("pk"))
+    )
+    wanted = (chosen.state, chosen.origin, chosen.study)
+    counts: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+    for *values, count in groups:
+        for place, found in enumerate(counts):
+            others = [n for n in range(len(wanted)) if n != place]
+            if all(not wanted[n] or values[n] == wanted[n] for n in others):
+                found[values[place]] += count
+    states, origins, studies = counts
     return {
         "state": [
-            Choice(name, view.word, states.get(name, 0), name == chosen.state, view)
+            Choice(name, view.word, states[name], name == chosen.state, view)
             for name, view in STATES.items()
-            if states.get(name) or name == chosen.state
+            if states[name] or name == chosen.state
         ],
         "origin": [
-            Choice(name, word, origins.get(name, 0), name == chosen.origin)
+            Choice(name, word, origins[name], name == chosen.origin)
             for name, word in ORIGINS.items()
-            if origins.get(name) or name == chosen.origin
+            if origins[name] or name == chosen.origin
         ],
-        "study": [Choice(name, name, count, name == chosen.study) for name, count in sorted(studies.items())],
+        "study": [Choice(name, name, studies[name], name == chosen.study) for name in sorted(studies)],
     }
 
 

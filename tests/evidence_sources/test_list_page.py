@@ -11,7 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from evidence.actions.sources import add_source
 from evidence.models import Excerpt, Source, SourceVersion
-from runs.models import Study
+from evidence.presenters.sources import choices, chosen_from, visible_sources
+from runs.access import Principal
+from runs.models import Study, User
 from tests.evidence_sources.conftest import AT
 from workbench.contracts.canonical import derive_uid
 
@@ -116,3 +118,14 @@ def test_five_thousand_sources_need_no_more_queries_than_fifty(
         ]
     )  # fmt: skip
     assert queries() == few <= 30
+
+
+def test_filters_count_beside_one_another(three: None, person: User) -> None:
+    """With state claimed chosen, states count every state, origins only the claimed ones."""
+    rows = visible_sources(Principal(person))
+    found = choices(rows, chosen_from({"state": "claimed"}))
+    assert [(item.value, item.count, item.chosen) for item in found["state"]] == [
+        ("verified", 2, False), ("claimed", 1, True),
+    ]  # fmt: skip
+    assert [(item.value, item.count) for item in found["origin"]] == [("imported", 1)]
+    assert [(item.value, item.count) for item in found["study"]] == [("edit-credit", 1)]
