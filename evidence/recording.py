@@ -105,9 +105,7 @@ def _is_recorded(version: SourceVersion, state: str, held: Held, check: SourceCh
 
 def _excerpts(study: Study | None, at: datetime) -> int:
     changed = 0
-    for excerpt, cache in excerpts_by_source():
-        if study is not None and excerpt.study_id != study.pk:
-            continue
+    for excerpt, cache in excerpts_by_source(study):
         place, head = place_of(excerpt, cache), getattr(excerpt, "head", None)
         found: Any = (place.state, place.first_line, place.last_line)
         lines = place.state in (ExcerptHead.FOUND, ExcerptHead.MOVED)
@@ -123,8 +121,8 @@ def _excerpts(study: Study | None, at: datetime) -> int:
 
 def _figures(study: Study | None, by: Actor, at: datetime) -> int:
     changed = 0
-    for figure, resolver in figures():
-        if (study is None or figure.study_id == study.pk) and recompute(figure, resolver).state != figure.state:
+    for figure, resolver in figures(study):
+        if recompute(figure, resolver).state != figure.state:
             refresh_figure(figure, by=by, at=at)
             changed += 1
     return changed

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F, Max, QuerySet
 
 from evidence.actions.record import append, lock_evidence, record_uid
-from evidence.models import Claim, ClaimFigure, Figure, Source, StaleMark, StaleResolution
+from evidence.models import Claim, ClaimFigure, Figure, Link, Source, StaleMark, StaleResolution
 from evidence.models.base import stream_of
 from evidence.propagation import (
     CLAIM,
@@ -256,7 +256,7 @@ def stale_targets(study: Study) -> set[Target]:
 
 
 def project_stale(study: Study, targets: Collection[Target], *, at: datetime) -> None:
-    """Set ``stale`` of figures and claims from their open marks, and derive the claims' statuses again."""
+    """Set ``stale`` of figures and claims from their open marks; derive what claims on them may say again."""
     standing: set[Target] = set()
     for part in chunks(uid for _, uid in targets):
         rows = open_marks(study).filter(target_uid__in=part)
@@ -265,7 +265,13 @@ def project_stale(study: Study, targets: Collection[Target], *, at: datetime) ->
         for value in (True, False):
             for part in chunks(uid for found, uid in targets if found == kind and ((found, uid) in standing) == value):
                 model.objects.filter(uid__in=part).update(stale=value)
-    _refresh([uid for kind, uid in targets if kind == CLAIM], at=at)
+    claims = {uid for kind, uid in targets if kind == CLAIM}
+    for part in chunks(uid for kind, uid in targets if kind == FIGURE):  # a claim's status reads its figures' flags
+        shown = ClaimFigure.objects.filter(figure__uid__in=part, version=F("version__claim__current"))
+        claims.update(str(uid) for uid in shown.values_list("version__claim__uid", flat=True))
+        linked = Link.objects.filter(figure__uid__in=part, withdrawal__isnull=True)
+        claims.update(str(uid) for uid in linked.values_list("claim__uid", flat=True))
+    _refresh(sorted(claims), at=at)
 
 
 def _refresh(claims: Collection[str], *, at: datetime) -> None:

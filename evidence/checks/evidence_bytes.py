@@ -12,6 +12,7 @@ from evidence.binding.places import Kept, find_in, held, place_of
 from evidence.hashing import Held, hash_held
 from evidence.models import Excerpt, ExcerptHead, Source, SourceCheck, SourceVersion
 from evidence.report import StepLog
+from runs.models import Study
 from workbench.blobs import BlobStore
 from workbench.contracts.errors import ContractError
 
@@ -76,9 +77,11 @@ def check_sources(log: StepLog, store: BlobStore, hashed: Hashed) -> None:
                 log.compare("evidence_source", version.source.path, {"state": state}, version.source)
 
 
-def excerpts_by_source() -> Iterator[tuple[Excerpt, Kept]]:
-    """Excerpts with a cache of bytes that is emptied when the source changes."""
+def excerpts_by_source(study: Study | None = None) -> Iterator[tuple[Excerpt, Kept]]:
+    """Excerpts (of one study) with a cache of bytes that is emptied when the source changes."""
     rows = Excerpt.objects.select_related("version__source__current", "version__source__study", "head", "study")
+    if study is not None:
+        rows = rows.filter(study=study)
     cache: Kept = {}
     source = None
     for excerpt in rows.order_by("version__source", "version", "pk").iterator(chunk_size=CHUNK):

@@ -7,15 +7,18 @@ from typing import Any
 
 from evidence.models import Figure
 from evidence.report import StepLog
+from runs.models import Study
 
 CHUNK = 500
 
 
-def figures() -> Iterator[tuple[Figure, Any]]:
-    """Every figure that is bound, with the resolver of its study, which reads each source once."""
+def figures(study: Study | None = None) -> Iterator[tuple[Figure, Any]]:
+    """Every figure (of one study) that is bound, with the resolver of its study, which reads each source once."""
     from evidence.binding.figures import Resolver
 
     rows = Figure.objects.filter(current__isnull=False).select_related("study", "current__plan_version__plan")
+    if study is not None:
+        rows = rows.filter(study=study)
     resolver = None
     for figure in rows.order_by("study", "pk").iterator(chunk_size=CHUNK):
         if resolver is None or resolver.study.pk != figure.study_id:

@@ -64,7 +64,7 @@ def _receipts(log: StepLog) -> tuple[dict[uuid.UUID, Told], dict[str, Any]]:
     """(records told of, by uid; newest description of each source, by uid)."""
     told: dict[uuid.UUID, Told] = {}
     described: dict[str, Any] = {}
-    rows = Receipt.objects.filter(stream__gte=f"{STREAM}:", stream__lt=f"{STREAM};").order_by("stream", "seq")
+    rows = Receipt.objects.filter(stream__startswith=f"{STREAM}:").order_by("stream", "seq")
     for receipt in rows.select_related("actor").iterator(chunk_size=CHUNK):
         with log.reading("runs_receipt", f"{receipt.stream}#{receipt.seq}"):
             value = parse_canonical(bytes(receipt.bytes))

@@ -110,6 +110,16 @@ def test_bytes_that_are_back_heal_their_marks_only(web: Web) -> None:
     assert mark_changed("version", version.uid, "bytes differ once more", by=web.by, at=AT) == 9
 
 
+def test_a_claim_is_derived_again_when_its_figure_is_confirmed(web: Web, refreshed: list[str]) -> None:
+    """The claim was confirmed before its figures: each of them that is confirmed later counts for it."""
+    supersede(web)
+    for target in (web.claims["share"], web.figures["rate"], web.figures["usable"]):
+        mark = StaleMark.objects.get(target_uid=target.uid)
+        refreshed.clear()
+        settle(mark, "confirmed", "It stands unchanged.", by=person("reader"), at=AT)
+        assert refreshed == ["share"]
+
+
 def test_one_change_marks_once(web: Web) -> None:
     """The bytes drift, and so the figure recomputes otherwise: what rests on it is marked already."""
     version = Source.objects.get(path="pilot.md").current
