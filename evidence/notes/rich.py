@@ -9,13 +9,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.html import format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
-from evidence.binding.tokens import SOURCE, Piece, parse_text
+from evidence.binding.tokens import FIGURE, SOURCE, Piece, parse_text
 from evidence.notes.texts import sentences
 from evidence.presenters.chips import Chip, Shown
 from evidence.templatetags.evidence_text import piece_markup
@@ -59,6 +59,7 @@ class Rich:
     language: str
     chips: Mapping[str, Chip]
     sources: Mapping[str, Any]
+    _made: dict[str, SafeString] = field(default_factory=dict, compare=False, repr=False)  # one chip stands often
 
     @property
     def shown(self) -> Shown:
@@ -88,6 +89,10 @@ class Rich:
     def _piece(self, piece: Piece) -> Any:
         if piece.kind == SOURCE:
             return self.citation(piece.value)
+        if piece.kind == FIGURE:
+            if piece.value not in self._made:
+                self._made[piece.value] = piece_markup(piece, self.shown, self.language)
+            return self._made[piece.value]
         return piece_markup(piece, self.shown, self.language)
 
     def citation(self, label: str) -> SafeString:

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from django import template
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_lazy
@@ -183,10 +183,7 @@ def card_role(name: str) -> Any:
 @register.filter
 def claim_url(row: Any) -> str:
     """Address of a claim's page."""
-    try:
-        return reverse("evidence:claim", args=[row.claim.uid])
-    except NoReverseMatch:
-        return f"#{row.claim.key}"
+    return reverse("evidence:claim", args=[row.claim.uid])
 
 
 @register.filter

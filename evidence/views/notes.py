@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
@@ -40,14 +40,6 @@ def get_study(request: HttpRequest, slug: str) -> Study:
 def session_language() -> str:
     """``en`` or ``zh``: the language that the session reads."""
     return "zh" if (translation.get_language() or "en").startswith("zh") else "en"
-
-
-def address(name: str, *args: Any) -> str:
-    """Address of a page that may not be part of this installation; empty where it is not."""
-    try:
-        return reverse(name, args=args)
-    except NoReverseMatch:
-        return ""
 
 
 def whole_number(text: str | None) -> int | None:
@@ -87,8 +79,8 @@ def render_notes(request: HttpRequest, page: NotesPage) -> HttpResponse:
             "html_language": HTML_LANGUAGE[page.language],
             "study_title": in_language(study.title_en, study.title_zh, page.language),
             "may_edit": can(principal_of(request), EVIDENCE_WRITE, study),
-            "journal_url": address("evidence:journal", study.slug),
-            "stale_url": address("evidence:stale", study.slug),
+            "journal_url": reverse("evidence:journal", args=[study.slug]),
+            "stale_url": f"{reverse('evidence:stale')}?study={study.slug}",
             "stale_word": _("stale"),
         },
     )

@@ -199,8 +199,11 @@ class Walk:
         if stands not in (printed, element.attributes.get("data-shown")) or printed != element.attributes["data-shown"]:
             self.found.wrong.append(f"{figure.key}: shows {printed!r}, its record says {stands!r}")
         card = json.loads(element.attributes.get("data-card", "[]"))
-        if figure.current.value and not any(figure.current.value in text or "/" in text for _, text in card):
-            self.found.wrong.append(f"{figure.key}: its card does not give the exact value {figure.current.value}")
+        said = [stands, *(text for _, text in card)]
+        if figure.current.value and not any(figure.current.value in text or "/" in text for text in said):
+            self.found.wrong.append(
+                f"{figure.key}: neither it nor its card gives the exact value {figure.current.value}"
+            )
 
     def _time(self, element: Element) -> None:
         text = element.text().strip()
