@@ -16,7 +16,7 @@ from evidence.models import SignedHead, TimeStamp
 from evidence.outward.timestamps import StampRefused, check_token, stamp_head, stamp_newest, trusted_roots
 from runs.actions.actors import service_actor
 from runs.actions.receipts import append_receipt
-from tests.evidence_outward.tsa import Authority, authority, make_certificates
+from tests.evidence_signing.tsa import Authority, authority, make_certificates
 from workbench.settings_outward import time_stamp_server
 
 AT = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
