@@ -27,11 +27,11 @@ from workbench.contracts.canonical import canonical_bytes
 AT = datetime(2026, 10, 1, 9, 0, tzinfo=UTC)
 NOTE = b"E3 recovered in 13/27 tasks, E2F in 1/27 of the same 27.\nThe mask cuts 4 tokens.\n"
 PAIR = ["e2f", "e3"]
-BASE = {
+BASE: dict[str, Any] = {
     "definition": "evidence_search.recovery/1", "metric": "recovery_all", "unit": "share", "split": "test",
     "condition": "stress", "compare": {"kind": "pair", "arms": PAIR},
 }  # fmt: skip
-ENDPOINTS = [
+ENDPOINTS: list[dict[str, Any]] = [
     {**BASE, "id": "recovery", "direction": "increase", "margin": 0.1},
     {**BASE, "id": "same", "direction": "none", "equivalence": [-0.1, 0.1]},
     {**BASE, "id": "undirected", "direction": "none"},

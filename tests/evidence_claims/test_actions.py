@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from evidence.actions.claims import ClaimRefused, add_claim, lower_claim, withdraw_claim
@@ -67,7 +69,7 @@ def test_a_bare_number_is_refused_in_every_script_with_where_to_bind_it(desk: De
     field = "text_en" if text.isascii() else "text_zh"
     assert refused(desk, **{field: text}) == {field: "bare_number"}
     with pytest.raises(ClaimRefused, match="/figures/new/"):
-        add_claim(desk.study, "c1", kind="description", **{field: text}, **desk.by())
+        desk.written("c1", kind="description", **{field: text})
 
 
 def test_numbers_in_scope_denominator_and_gap_are_refused_too(desk: Desk) -> None:
@@ -112,7 +114,7 @@ def test_a_measured_endpoint_that_does_not_hold_refuses_the_claim(desk: Desk) ->
 def test_a_mechanism_figure_carries_no_effect(desk: Desk) -> None:
     mechanism = desk.figure("cut", kind="mechanism")
     desk.pending("effect")
-    more = {"kind": "improvement", "plan_version": desk.version, "endpoint": "recovery"}
+    more: dict[str, Any] = {"kind": "improvement", "plan_version": desk.version, "endpoint": "recovery"}
     assert refused(desk, **more, text_en="It improves recovery: [[effect]], [[cut]].") == {"text_en": "figure_kind"}
     claim = desk.claim(text="It improves recovery: [[effect]].", **more)
     for relation in ("supports", "bounds"):

@@ -76,8 +76,8 @@ def test_an_author_writes_a_claim(desk: Desk, author: Client) -> None:
     assert page.status_code == 200 and "Frozen plan" in words_of(page)
     answer = author.post(reverse("evidence:claim_new"), form())
     claim = Claim.objects.get(key="c1")
-    assert answer.status_code == 302 and answer.url == reverse("evidence:claim", args=[claim.uid])
-    assert "Revise the words" in words_of(author.get(answer.url))
+    assert answer.status_code == 302 and answer["Location"] == reverse("evidence:claim", args=[claim.uid])
+    assert "Revise the words" in words_of(author.get(answer["Location"]))
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def improvement(desk: Desk, endpoint: str = "recovery", kind: str = "improvement
 
 def measured(desk: Desk, claim: Claim, **results: dict[str, object]) -> Claim:
     """Close the execution, fill the figure, link it and have it accepted."""
-    desk.close(results)  # type: ignore[arg-type]
+    desk.close(results)
     assert fill_pending(desk.version, **desk.by()) == 1
     desk.review(claim, link=desk.link(claim, figure=Figure.objects.get(key="effect")))
     return claim
