@@ -11,6 +11,7 @@ from typing import Any
 from django.db import models, transaction
 from django.utils.dateparse import parse_datetime
 
+from evidence import waiting
 from evidence.actions.versions import KIND as SOURCE
 from evidence.models import (
     RECORDS,
@@ -132,6 +133,7 @@ class _Import:
         self._beside(study)
         self._currents()
         self._blobs()
+        waiting.rebuild(study)
         return done
 
     def _blobs(self) -> None:

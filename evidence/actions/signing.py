@@ -52,6 +52,7 @@ def anchor_now(*, at: datetime) -> SignedHead:
         now = sorted(list(item) for item in StreamHead.objects.filter(seq__gt=0).values_list("stream", "seq", "sha256"))
         if last is None or parse_canonical(bytes(last.bytes))["heads"] != now:
             last = anchor_heads()
+    sign_missing(at=at)
     return sign_anchor(last, at=at)
 
 

@@ -86,7 +86,8 @@ def line_of(phrase: Phrase, last: Told, count: int, first_seq: int) -> Line:
     }  # fmt: skip
     if "#" in values:
         line["from"] = first_seq
-    line["about"] = next(([name, last.body[name]] for name in ABOUT if last.body.get(name)), None)
+    about = next(([name, last.body[name]] for name in ABOUT if last.body.get(name)), None)
+    line["about"] = about if phrase.each else None  # a count is about many
     return line
 
 

@@ -105,6 +105,7 @@ PHRASES: Mapping[str, Phrase] = {
     "metrics.sealed": _many(RAN, "Chunks of logged metrics sealed: [[#]].", "封存指标数据块：[[#]]。"),
     "evidence.excerpt": _many(ADDED, "Excerpts added: [[#]], the last [[/key]].", "新增摘录：[[#]]，最近 [[/key]]。"),
     "evidence.link": _many(ADDED, "Links between claims and evidence added: [[#]].", "新增论断与证据的关联：[[#]]。"),
+    "source.described": _many(CORRECTED, "Descriptions of sources recorded: [[#]].", "登记来源说明：[[#]]。"),
     "evidence.link_withdrawal": Phrase(CORRECTED, "A link was withdrawn: [[/reason]]", "撤回一条关联：[[/reason]]"),
     "evidence.stale_mark": _many(
         OPENED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,20 +12,27 @@ from evidence.models import Claim, Figure, Source
 from runs.presenters.receipts import stream_names
 
 ABSENT = "—"
+_DECIMAL = re.compile(r"-?\d{1,6}\.\d{6,20}|-?\d(?:\.\d{1,20})?e-?\d{1,3}")
 _HEADS: dict[str, Any] = {"claim": Claim, "figure": Figure, "source": Source}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Words, or the value at ``place`` of the receipt; ``value`` None where the receipt has none."""
+    """Words, or the value at ``place`` of the receipt; ``exact`` as the receipt writes it, a dash where it has none."""
 
     words: str
     place: str = ""
+    exact: str = ""
 
     @property
     def is_value(self) -> bool:
         """Whether it comes from the receipt."""
         return bool(self.place)
+
+    @property
+    def is_words(self) -> bool:
+        """Whether what comes from the receipt is a sentence and no number or name."""
+        return " " in self.words or len(self.words) > 40
 
 
 @dataclass(frozen=True)
@@ -45,16 +53,17 @@ def pieces_of(line: Line, language: str) -> list[Piece]:
         if match.start() > place:
             found.append(Piece(text[place : match.start()]))
         value = line["values"].get(match[1])
-        found.append(Piece(ABSENT if value is None else value, match[1]))
+        exact = ABSENT if value is None else value
+        found.append(Piece(short(exact), match[1], exact))
         place = match.end()
     if place < len(text):
         found.append(Piece(text[place:]))
     return found
 
 
-def plain_text(line: Line, language: str) -> str:
-    """A line as plain text."""
-    return "".join(piece.words for piece in pieces_of(line, language))
+def short(exact: str) -> str:
+    """A long decimal to four significant digits; anything else as it is. The page keeps the exact one beside it."""
+    return f"{float(exact):.4g}" if _DECIMAL.fullmatch(exact) else exact
 
 
 def subjects_of(lines: Iterable[Line]) -> dict[str, str]:

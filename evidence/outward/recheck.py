@@ -13,6 +13,7 @@ from evidence.binding.places import find
 from evidence.binding.selectors import at_cell, at_pointer
 from evidence.binding.tokens import check_pieces, figure_keys
 from evidence.binding.values import exact, written
+from evidence.notes.texts import texts_of
 from evidence.outward.findings import Findings
 from runs.errors import DomainError
 from workbench.contracts.canonical import canonical_bytes, parse_canonical, sha256_hex
@@ -74,6 +75,7 @@ def check_evidence(found: Findings, world: World) -> None:
         _newest(found, kind, heads, evidence.of(kind), owner)
     _references(found, evidence)
     _sources(found, evidence)
+    _described(found, evidence)
     _excerpts(found, evidence)
     for uid, head in sorted(evidence.figures.items()):
         if head["current"] is not None:
@@ -130,6 +132,14 @@ def _sources(found: Findings, evidence: Evidence) -> None:
             found.unchecked.append(f"source version {uid}: its bytes are not in the bundle")
         else:
             found.fault("source", f"version {uid}", got="no bytes", expected=body["sha256"])
+
+
+def _described(found: Findings, evidence: Evidence) -> None:
+    """What a source is called is what the newest receipt of its description says."""
+    newest = {told.value["subject"]: told.body for told in evidence.world.every("source.described")}
+    for uid, body in sorted(newest.items()):
+        head = evidence.sources.get(uid, {})
+        found.same("source", f"{uid} description", body, {name: head.get(name) for name in body})
 
 
 def _is_gone(evidence: Evidence, body: Record) -> bool:
@@ -249,6 +259,8 @@ def _claims(found: Findings, evidence: Evidence) -> None:
             _text(found, evidence, f"{uid} {language}", text, language)
             told = list(dict.fromkeys(tokens.get((uid, language), [])))
             found.same("claim", f"{uid} tokens {language}", figure_keys([text]), told)
+            for name in ("scope", "denominator", "missing"):
+                _text(found, evidence, f"{uid} {name} {language}", body[f"{name}_{language}"], language)
 
 
 def _text(found: Findings, evidence: Evidence, name: str, text: str, language: str) -> None:
@@ -258,7 +270,7 @@ def _text(found: Findings, evidence: Evidence, name: str, text: str, language: s
 
 
 def _notes(found: Findings, evidence: Evidence) -> None:
-    """The notes' document is there, and every figure that it names is."""
+    """The notes' document is there, every figure that it names is, and its texts hold no other number."""
     for uid, body in sorted(evidence.of("notes_version").items()):
         try:
             document = parse_canonical(evidence.bytes_of({"sha256": body["document_sha256"]}))
@@ -269,6 +281,13 @@ def _notes(found: Findings, evidence: Evidence) -> None:
         found.checked["notes"] += 1
         for key in sorted(keys - set(evidence.by_key)):
             found.fault("notes", uid, got=key, expected="the key of a figure of the bundle")
+        declared = {item["text"] for item in document["names"]}
+        for path, language, text in texts_of(document):
+            found.checked["notes"] += 1
+            for trouble in check_pieces(
+                text, language, figures=evidence.by_key, references=evidence.references, names=declared
+            ):
+                found.fault("notes", f"{uid} {path}", got=trouble.text or trouble.code, expected=trouble.message)
 
 
 def _named(value: Any) -> list[str]:

@@ -194,6 +194,12 @@ def older_claim(parts: Parts) -> None:
     parts["evidence/figures.json"] = canonical_bytes(rows)
 
 
+def rename_source(parts: Parts) -> None:
+    rows = parse_canonical(parts["evidence/sources.json"])
+    next(row for row in rows if row["reference"] == "R1")["reference"] = "R9"
+    parts["evidence/sources.json"] = canonical_bytes(rows)
+
+
 def rename_actor(parts: Parts) -> None:
     rows = parse_canonical(parts["actors.json"])
     rows[0]["name"] = "somebody"
@@ -205,7 +211,7 @@ FORGERIES: dict[Callable[[Parts], None], str] = {
     edit_receipt: "anchor", swap_excerpt: "excerpt", raise_figure: "figure", type_a_number: "claim",
     rewrite_source: "source", drop_source: "source", replace_aggregate: "document", drop_plan: "plan",
     edit_plan: "plan", replace_head: "anchor", forge_head: "anchor", drop_anchors: "anchor", older_claim: "figure",
-    rename_actor: "chain",
+    rename_actor: "chain", rename_source: "source",
 }  # fmt: skip
 
 

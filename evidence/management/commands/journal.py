@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from evidence.actions.journal import draft_day
 from evidence.journal.lines import check_line
-from evidence.journal.shown import plain_text
+from evidence.journal.shown import shown_lines
 from evidence.models import JournalDay, JournalNote
 from runs.actions.actors import service_actor
 from runs.actions.audit import audited_command
@@ -79,8 +79,10 @@ class Command(BaseCommand):
             found = {"study": study.slug, "day": str(day), "draft": row.number, "lines": row.lines, "notes": told}
             self.stdout.write(json.dumps(found, ensure_ascii=False))
             return
-        for line in row.lines:
-            self.stdout.write(f"{line['kind']}: {plain_text(line, language)} ({line['receipt'][:12]})")
+        for line in shown_lines(row.lines, language):
+            words = "".join(piece.words for piece in line.pieces)
+            about = " ".join(part for part in (line.about, line.where) if part)
+            self.stdout.write(f"{line.kind}: {words} {about} ({line.receipt[:12]})")
         for note in notes:
             self.stdout.write(f"note of {note.actor.name}: {note.text}")
 
