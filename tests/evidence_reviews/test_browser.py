@@ -76,7 +76,7 @@ def test_a_dispute_from_the_queue_to_the_acceptance(site: Site, watched: Watched
     assert page.locator("mark[data-quote='1']").is_visible() and box.locator("li.marked").first.inner_text()
     assert page.locator("mark.bound").all_inner_texts() == ["1/27", "13/27"]
 
-    page.get_by_text("it says something else").click()
+    page.get_by_role("radio", name="Dispute").click()
     assert page.get_by_role("button", name="Record dispute, go to next").is_visible()
     assert "status falls to not established" in page.locator("[data-foretold-now]").inner_text()
     page.locator("#reason").fill("Say whether it is all tasks or exposed tasks.")
