@@ -15,7 +15,7 @@ from django.db import transaction
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.ingest.names import OWN, form_of, media_type_of, reference_name, source_path
 from evidence.ingest.roots import place, read_file
-from evidence.models import Excerpt, Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
+from evidence.models import Excerpt, Figure, Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
 from runs.actions.receipts import append_receipt
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -309,6 +309,17 @@ def _follow(version: SourceVersion, found: Found, *, by: Actor, at: datetime) ->
         heal("version", version.uid, by=by, at=at, note="the bytes are those of the recorded hash again")
     elif found.state in (Source.DRIFTED, Source.MISSING):
         mark_changed("version", version.uid, f"{found.state}: {found.note}"[:TEXT_MOST], by=by, at=at)
+    _compute_again(version, by=by, at=at)
+
+
+def _compute_again(version: SourceVersion, *, by: Actor, at: datetime) -> None:
+    """Recompute every figure that rests on a version, the nearest first."""
+    from evidence.actions.figures import refresh_figure
+    from evidence.propagation import FIGURE, dependants
+
+    paths = [path for path in dependants("version", str(version.uid)) if path.kind == FIGURE]
+    for path in sorted(paths, key=lambda path: len(path.steps)):
+        refresh_figure(Figure.objects.select_related("study", "current").get(uid=path.uid), by=by, at=at)
 
 
 def check_all(study: Study, *, by: Actor, at: datetime) -> dict[str, int]:

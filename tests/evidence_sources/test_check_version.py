@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from evidence.actions.excerpts import add_excerpt
+from evidence.actions.figures import bind_figure
 from evidence.actions.sources import BytesUnavailable, add_source, check_all, check_version, read_version
-from evidence.models import Source, SourceCheck, SourceVersion
+from evidence.models import ExcerptHead, Figure, Source, SourceCheck, SourceVersion
 from runs.models import Study
 from runs.storage import blob_store
 
@@ -68,3 +70,27 @@ def test_a_claimed_version_stays_claimed(study: Study, acting: dict[str, Any]) -
     add_source(study, "a.json", DATA, origin="upload", **acting)
     claimed = add_source(study, "b.json", None, sha256=hashlib.sha256(DATA).hexdigest(), origin="imported", **acting)
     assert check_version(claimed, **acting) == "claimed" and not SourceCheck.objects.exists()
+
+
+def test_what_rests_on_changed_bytes_is_marked_and_heals(study: Study, acting: dict[str, Any]) -> None:
+    """An excerpt is an orphan, its figure and a rate over it drift and are stale; the bytes back, all heal."""
+    version = add_source(study, "a.md", b"92 of 244 edits", origin="upload", **acting)
+    excerpt = add_excerpt(study, version, "counts", "quote", {"exact": "92 of 244"}, **acting)
+    titles: dict[str, Any] = {"title_en": "Edits", "kind": "mechanism", **acting}
+    for key, number in (("nonzero", "92"), ("usable", "244")):
+        bind_figure(study, key, {"type": "excerpt", "excerpt": "counts", "number": number, "occurrence": 1}, **titles)
+    figures = {"n": "nonzero", "of": "usable"}
+    bind_figure(study, "rate", {"type": "derivation", "expression": "n / of", "figures": figures}, digits=3, **titles)
+
+    def states() -> list[tuple[str, bool]]:
+        return list(Figure.objects.order_by("key").values_list("state", "stale"))
+
+    sound = states()
+    assert sound == [("bound", False)] * 3
+    damage(version, b"93 of 244 edits")
+    check_version(version, **acting)
+    assert ExcerptHead.objects.get(excerpt=excerpt).state == "orphan"
+    assert states() == [("drifted", True)] * 3
+    damage(version, b"92 of 244 edits")
+    check_version(version, **acting)
+    assert ExcerptHead.objects.get(excerpt=excerpt).state == "found" and states() == sound
