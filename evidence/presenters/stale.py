@@ -163,7 +163,7 @@ def headline(found: Mapping[str, int]) -> str:
 # --- the graph ------------------------------------------------------------------------------------
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE = 184, 34, 56, 12, 8
-MOST_NODES, MOST_NAME = 150, 24
+MOST_NODES, MOST_CHAINS, MOST_NAME = 120, 200, 24
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes by depth from the left, and curves between them. ``left_out``: nodes that are not drawn."""
+    """Boxes by depth from the left, and curves between them. ``left_out``: nodes that are not drawn.
+
+    ``count``: of everything that rests on the cause; ``chains``: the first of them.
+    """
 
     boxes: list[Box]
     curves: list[str]
@@ -198,6 +201,7 @@ class Graph:
     height: int
     left_out: int
     chains: list[tuple[Step, ...]]
+    count: int
     cause: Step
 
 
@@ -209,8 +213,8 @@ def graph(kind: str, uid: uuid.UUID, study: Study) -> Graph:
     for path in paths:
         for first, second in zip(path.steps, path.steps[1:], strict=False):
             before.setdefault(second, first)
-    nodes = list(before)[:MOST_NODES]
-    names = named(before, [study])
+    nodes, listed = list(before)[:MOST_NODES], paths[:MOST_CHAINS]
+    names = named([*nodes, *(step for path in listed for step in path.steps)], [study])
     targets = StaleMark.objects.filter(study=study, resolution__isnull=True, target_uid__in=[uid for _k, uid in nodes])
     marked = {(found, str(of)) for found, of in targets.values_list("target_kind", "target_uid")}
     boxes, places = _boxes(nodes, before, names, marked)
@@ -218,8 +222,8 @@ def graph(kind: str, uid: uuid.UUID, study: Study) -> Graph:
     curves = [_curve(places[first], places[node]) for first, node in edges if first is not None and first in places]
     width = max(box.x for box in boxes) + WIDE + EDGE
     height = max(box.y for box in boxes) + HIGH + EDGE
-    chains = [tuple(_step(node, names) for node in path.steps) for path in paths]
-    return Graph(boxes, curves, width, height, len(before) - len(nodes), chains, _step(start, names))
+    chains = [tuple(_step(node, names) for node in path.steps) for path in listed]
+    return Graph(boxes, curves, width, height, len(before) - len(nodes), chains, len(paths), _step(start, names))
 
 
 def _boxes(

@@ -80,7 +80,7 @@ def graph(request: HttpRequest, kind: str, uid: UUID) -> HttpResponse:
     title = _("What rests on %s") % found.cause.name
     return render_page(
         request, "evidence/stale_graph.html", section="stale", title=title, study=study, graph=found,
-        crumbs=_crumbs(study, Crumb(found.cause.name)), count=len(found.chains),
+        crumbs=_crumbs(study, Crumb(found.cause.name)), count=found.count, more=found.count - len(found.chains),
     )  # fmt: skip
 
 
