@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from evidence.binding.closed import PARTS, QUANTITIES, Closed, cell_counts, closed_execution, endpoint_value
-from evidence.binding.expressions import ExpressionError, Quantity, evaluate, names, parse, parse_unit, show_unit
-from evidence.binding.places import Kept, held, place_of
-from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number
+from evidence.binding.bindings import CLOSED_TYPES, BindingError, check_binding, fills_words
+from evidence.binding.closed import Closed, cell_counts, closed_execution, endpoint_value
+from evidence.binding.expressions import ExpressionError, Quantity, evaluate, parse_unit, show_unit
+from evidence.binding.places import Held, Kept, held, place_of
+from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number, value_at
 from evidence.binding.values import exact, places_of, written
 from evidence.models import Excerpt, ExcerptHead, Figure, FigureVersion, Source, SourceVersion
 from runs.errors import DomainError
@@ -23,25 +24,21 @@ from runs.models import PlanVersion, Receipt, StreamHead, Study
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.errors import ContractError
 
-MOST_OPERANDS, MOST_TEXT, DEEPEST = 64, 2000, 100
-# Type -> members that it needs, and those that it may have; hashes that a binding was pinned to included.
-_PINS = {"plan_sha256", "aggregate_sha256", "closure_sha256"}
-MEMBERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
-    "excerpt": (frozenset({"excerpt", "number"}), frozenset({"occurrence"})),
-    "pointer": (frozenset({"source", "pointer"}), frozenset()),
-    "cell": (frozenset({"source", "column", "key_column", "key"}), frozenset()),
-    "derivation": (frozenset({"expression", "figures"}), frozenset()),
-    "receipt": (frozenset({"sha256", "pointer"}), frozenset()),
-    "endpoint": (frozenset({"endpoint", "quantity"}), frozenset({"arms", *_PINS})),
-    "cell_rate": (frozenset({"checkpoint", "condition", "split", "outcome"}), frozenset({"part", *_PINS})),
-    "pending": (frozenset({"fills"}), frozenset()),
-    "unavailable": (frozenset({"reason_en"}), frozenset({"reason_zh"})),
-}
-CLOSED_TYPES = ("endpoint", "cell_rate")
+DEEPEST = 100  # figures that rest on each other
+SINGLY = 4  # excerpts that are read one by one
 
 
-class BindingError(DomainError):
-    """A binding that cannot be read, or that leads to no number."""
+__all__ = [
+    "CLOSED_TYPES",
+    "BindingError",
+    "Recomputed",
+    "Resolved",
+    "Resolver",
+    "Unreachable",
+    "check_binding",
+    "fills_words",
+    "recompute",
+]
 
 
 class Unreachable(BindingError):
@@ -72,82 +69,6 @@ class Recomputed(NamedTuple):
     trouble: str
 
 
-def check_binding(binding: Any) -> dict[str, Any]:
-    """A binding with its members checked. Raises ``BindingError`` naming the one that is wrong."""
-    if not isinstance(binding, dict) or binding.get("type") not in MEMBERS:
-        got = binding.get("type") if isinstance(binding, dict) else type(binding).__name__
-        raise BindingError(f"binding.type: got {str(got)[:80]!r}, expected one of {', '.join(MEMBERS)}")
-    needed, free = MEMBERS[binding["type"]]
-    given = set(binding) - {"type"}
-    for name in sorted(needed - given):
-        raise BindingError(f"binding.{name}: got nothing, expected it in a binding of type {binding['type']}")
-    for name in sorted(given - needed - free, key=str):
-        expected = ", ".join(sorted((needed | free) - _PINS))
-        raise BindingError(f"binding.{str(name)[:80]}: got an unknown member, expected {expected}")
-    for name in given - {"occurrence", "figures", "fills", "arms"}:
-        value = binding[name]
-        if not isinstance(value, str) or len(value) > MOST_TEXT or "\x00" in value:
-            raise BindingError(f"binding.{name}: got {str(value)[:80]!r}, expected a text of at most {MOST_TEXT}")
-    _PARTICULAR.get(binding["type"], lambda _binding: None)(binding)
-    return dict(binding)
-
-
-def _check_excerpt(binding: dict[str, Any]) -> None:
-    occurrence = binding.get("occurrence", 1)
-    if not isinstance(occurrence, int) or isinstance(occurrence, bool) or not 1 <= occurrence <= 1000:
-        raise BindingError(f"binding.occurrence: got {str(occurrence)[:80]!r}, expected a whole number from 1")
-
-
-def _check_derivation(binding: dict[str, Any]) -> None:
-    figures = binding["figures"]
-    if not isinstance(figures, dict) or not 1 <= len(figures) <= MOST_OPERANDS:
-        raise BindingError(f"binding.figures: got {str(figures)[:80]!r}, expected 1 to {MOST_OPERANDS} names with keys")
-    for name, key in figures.items():
-        if not isinstance(name, str) or not name.isidentifier() or not isinstance(key, str) or not 0 < len(key) <= 100:
-            raise BindingError(f"binding.figures: got {str(name)[:40]!r}: {str(key)[:80]!r}, expected a name and a key")
-    used = names(parse(binding["expression"]))
-    unused = sorted(set(figures) - used)
-    if unused:
-        raise BindingError(f"binding.figures.{unused[0]}: got a figure that the expression does not use, expected none")
-    missing = sorted(used - set(figures))
-    if missing:
-        raise BindingError(f"binding.figures: got none for {missing[0]!r} of the expression, expected the figure's key")
-
-
-def _check_closed(binding: dict[str, Any]) -> None:
-    arms = binding.get("arms")
-    if arms is not None and (not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms)):
-        raise BindingError(f"binding.arms: got {str(arms)[:80]!r}, expected a list of arms")
-    if "quantity" in binding and binding["quantity"] not in QUANTITIES:
-        got = binding["quantity"][:80]
-        raise BindingError(f"binding.quantity: got {got!r}, expected one of {', '.join(QUANTITIES)}")
-    if binding.get("part", "n") not in PARTS:
-        raise BindingError(f"binding.part: got {binding['part'][:80]!r}, expected n, of, or nothing for the rate")
-
-
-def _check_pending(binding: dict[str, Any]) -> None:
-    fills = binding["fills"]
-    members = set(fills) if isinstance(fills, dict) else set()
-    in_words = bool(members) and members <= {"words_en", "words_zh"}
-    of_plan = {"plan", "endpoint"} <= members <= {"plan", "endpoint", "quantity", "arms"}
-    texts = all(isinstance(fills[name], str) and 0 < len(fills[name]) <= MOST_TEXT for name in members - {"arms"})
-    if not (in_words or of_plan) or not texts:
-        raise BindingError(
-            f"binding.fills: got {str(fills)[:120]}, expected a plan with its endpoint, or words that say what fills it"
-        )
-    _check_closed({name: fills[name] for name in members & {"quantity", "arms"}})
-
-
-def _check_unavailable(binding: dict[str, Any]) -> None:
-    if not binding["reason_en"].strip() and not binding.get("reason_zh", "").strip():
-        raise BindingError("binding.reason_en: got nothing, expected why there is no value")
-
-
-_PARTICULAR: Mapping[str, Any] = {
-    "excerpt": _check_excerpt, "derivation": _check_derivation, "endpoint": _check_closed, "cell_rate": _check_closed,
-    "pending": _check_pending, "unavailable": _check_unavailable,
-}  # fmt: skip
-
 # The worst state of what a value rests on is its own.
 _ORDER = (Figure.BOUND, Figure.CLAIMED, Figure.DRIFTED)
 _OF_PLACE = {
@@ -177,6 +98,7 @@ class Resolver:
         self._figures: dict[str, Figure] = {}
         self._sources: dict[str, Source] = {}
         self._kept: Kept = {}
+        self._excerpts: dict[str, Excerpt] = {}
         self._closed: dict[int, Closed] = {}
         self._done: dict[int, Resolved | DomainError] = {}
         self._path: list[str] = [bound_for] if bound_for else []
@@ -237,38 +159,35 @@ class Resolver:
         source.current.source = source
         return source, source.current
 
-    def _read(self, path: str) -> tuple[Source, SourceVersion, bytes, str]:
-        """(source, newest version, its bytes as they lie there, trouble)."""
+    def _read(self, path: str) -> tuple[SourceVersion, Held, str]:
+        """(newest version of a source, its bytes as they lie there, trouble)."""
         source, version = self._source(path)
         found = held(version, self._kept)
         if found is None:
             why = "are gone" if version.held else "are not held here, only their hash"
             raise Unreachable(f"binding.source: got {path[:200]!r}, whose bytes {why}; expected bytes to read")
         trouble = "" if found.own else "the bytes of the source differ from their hash"
-        return source, version, found.data, trouble or _drift(source)
+        return version, found, trouble or _drift(source)
 
     def _place(self, version: SourceVersion, text: str, trouble: str) -> Resolved:
         state = Figure.DRIFTED if trouble else Figure.BOUND
         return Resolved(written(text), state, trouble=trouble, source_version=version)
 
     def _pointer(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
-        _source, version, data, trouble = self._read(binding["source"])
-        value = at_pointer(data, binding["pointer"])
+        version, found, trouble = self._read(binding["source"])
+        value = value_at(found.document, binding["pointer"])
         if not is_number(value):
             kind = type(value).__name__
             raise BindingError(f"binding.pointer: got a {kind} at {binding['pointer'][:80]!r}, expected a number")
         return self._place(version, str(value), trouble)
 
     def _cell(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
-        _source, version, data, trouble = self._read(binding["source"])
-        return self._place(version, at_cell(data, binding["column"], binding["key_column"], binding["key"]), trouble)
+        version, found, trouble = self._read(binding["source"])
+        text = at_cell(found.data, binding["column"], binding["key_column"], binding["key"])
+        return self._place(version, text, trouble)
 
     def _excerpt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
-        rows = Excerpt.objects.select_related("version__source__current")
-        excerpt = rows.filter(study=self.study, key=binding["excerpt"]).first()
-        if excerpt is None:
-            got = binding["excerpt"][:100]
-            raise BindingError(f"binding.excerpt: got {got!r}, expected the key of an excerpt of this study")
+        excerpt = self._quoted(binding["excerpt"])
         value = number_in(excerpt.text, binding["number"], binding.get("occurrence", 1))
         place = place_of(excerpt, self._kept)
         state = _OF_PLACE[place.state]
@@ -278,6 +197,16 @@ class Resolver:
         first, slash, second = binding["number"].partition("/")
         n, of = (written(first), written(second)) if slash else (None, None)
         return Resolved(value, state, "", n, of, trouble, excerpt.version, excerpt)
+
+    def _quoted(self, key: str) -> Excerpt:
+        """The excerpt of a key; once several were asked for, all of the study's are read together."""
+        if key not in self._excerpts:
+            rows = Excerpt.objects.filter(study=self.study).select_related("version__source__current")
+            many = len(self._excerpts) >= SINGLY
+            self._excerpts.update((row.key, row) for row in (rows if many else rows.filter(key=key)))
+        if key not in self._excerpts:
+            raise BindingError(f"binding.excerpt: got {key[:100]!r}, expected the key of an excerpt of this study")
+        return self._excerpts[key]
 
     def _derivation(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         inputs = tuple((name, self.figure(key)) for name, key in sorted(binding["figures"].items()))
@@ -350,15 +279,6 @@ HEAD = ("current", "current__plan_version__plan")  # what ``Resolver`` reads of 
 
 def _drift(source: Source) -> str:
     return "the source has drifted" if source.state == Source.DRIFTED else ""
-
-
-def fills_words(binding: Mapping[str, Any], chinese: bool = False) -> str:
-    """What fills a pending figure, in words."""
-    fills = binding["fills"]
-    if "plan" in fills:
-        return f"{fills['plan']}: {fills['endpoint']}"
-    first, second = ("words_zh", "words_en") if chinese else ("words_en", "words_zh")
-    return str(fills.get(first) or fills.get(second) or "")
 
 
 def stored_difference(version: FigureVersion, found: Resolved) -> str:

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evidence.binding.selectors import SelectorError, Span, TextQuote, at_cell, at_pointer, decode, find_quote
+from evidence.binding.selectors import (
+    SelectorError,
+    Span,
+    TextQuote,
+    at_cell,
+    at_pointer,
+    decode,
+    find_quote,
+    parse_json,
+    value_at,
+)
 from evidence.models import Excerpt, ExcerptHead, SourceVersion
 from runs.storage import blob_store
 from workbench.contracts.canonical import sha256_hex
@@ -82,6 +92,11 @@ class Held:
 
         return text_of_bytes(self.data, "pdf").text if self.form == "pdf" else decode(self.data)
 
+    @cached_property
+    def document(self) -> Any:
+        """The parsed JSON. Raises ``SelectorError``."""
+        return parse_json(self.data)
+
 
 Kept = dict[int, Held | None]  # by primary key of a version: what one pass over many excerpts has read
 
@@ -112,7 +127,9 @@ def find(form: str, selector: dict[str, Any], data: bytes, text: str | None = No
 
 
 def find_in(form: str, selector: dict[str, Any], place: Held) -> tuple[str, Span | None]:
-    """``find`` in bytes whose text is made once."""
+    """``find`` in bytes whose text and document are made once."""
+    if form == Excerpt.POINTER:
+        return scalar_text(value_at(place.document, selector["pointer"])), None
     return find(form, selector, place.data, place.text if form == Excerpt.QUOTE else None)
 
 

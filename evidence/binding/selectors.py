@@ -102,21 +102,27 @@ def quote_at(text: str, start: int, stop: int) -> TextQuote:
     )
 
 
-def at_pointer(data: bytes, pointer: str) -> Any:
-    """The value at a JSON Pointer (RFC 6901); numbers as written, so that 0.10 stays 0.10.
-
-    Raises ``SelectorError`` for bytes that are no JSON, a repeated key, or a pointer that leads nowhere.
-    """
+def parse_json(data: bytes) -> Any:
+    """A JSON document, numbers as written, so that 0.10 stays 0.10. Raises ``SelectorError``; a repeated key too."""
     try:
-        value = json.loads(decode(data), parse_float=_Number, parse_int=_Number, object_pairs_hook=_once)
+        return json.loads(decode(data), parse_float=_Number, parse_int=_Number, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise SelectorError(f"source: got text that is no JSON ({error}), expected JSON") from error
+
+
+def value_at(value: Any, pointer: str) -> Any:
+    """The value at a JSON Pointer (RFC 6901) of a parsed document. Raises ``SelectorError`` where it leads nowhere."""
     if pointer and not pointer.startswith("/"):
         raise SelectorError(f"pointer: got {pointer[:80]!r}, expected nothing or a text that begins with /")
     for place, part in enumerate(pointer.split("/")[1:]):
         key = part.replace("~1", "/").replace("~0", "~")
         value = _step(value, key, "/".join(pointer.split("/")[: place + 2]))
     return value
+
+
+def at_pointer(data: bytes, pointer: str) -> Any:
+    """The value at a JSON Pointer of a document. Raises ``SelectorError`` as ``parse_json`` and ``value_at``."""
+    return value_at(parse_json(data), pointer)
 
 
 class _Number(str):

@@ -11,7 +11,7 @@ from runs.models import Membership, User
 from tests.api.calls import Api, fields
 from tests.api.conftest import make_caller
 
-from .conftest import Desk
+from .desk import Desk
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from evidence.models import Figure, FigureInput
 from evidence.presenters.chips import chips_for
 from runs.models import Receipt
 
-from .conftest import Desk
+from .desk import Desk
 
 
 def test_a_share_is_derived_from_two_numbers_of_an_excerpt(bound: Desk) -> None:

@@ -15,7 +15,7 @@ from evidence.presenters.chips import chips_for
 from runs.errors import DomainError
 from runs.storage import blob_store
 
-from .conftest import AT, NOTES, Desk
+from .desk import AT, NOTES, Desk
 
 
 def overwrite(version: SourceVersion, data: bytes) -> None:

@@ -26,7 +26,7 @@ from tests.pages.state import World
 from tests.pages.world import build, evaluate
 from workbench.contracts.canonical import canonical_bytes
 
-from .conftest import AT
+from .desk import AT
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from evidence.models import Figure
 from runs.models import User
 
-from .conftest import Desk
+from .desk import Desk
 
 
 @pytest.fixture
