@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers as s
 
 from evidence.actions.claims import REASON_MOST, SETTABLE, TEXT_MOST
@@ -14,6 +15,7 @@ from evidence.status import derive
 from runs.api.serializers import StrictText, Text, When
 
 
+@extend_schema_serializer(component_name="ClaimReason")
 class ReasonSerializer(s.Serializer[Any]):
     """A cap: the claim is at most ``at_most`` until ``lifted_by`` happens."""
 
@@ -98,6 +100,7 @@ class ClaimDetail(ClaimSerializer):
         return [dict(item) for item in ClaimVersionSerializer(rows, many=True).data]
 
 
+@extend_schema_serializer(component_name="ClaimStatus")
 class StatusSerializer(s.Serializer[Any]):
     """The status as it derives now, with its reasons."""
 
@@ -172,6 +175,7 @@ class LowerBody(s.Serializer[Any]):
     reason = StrictText(max_length=REASON_MOST)
 
 
+@extend_schema_serializer(component_name="ClaimReasonBody")
 class ReasonBody(s.Serializer[Any]):
     """Why something is taken back."""
 
@@ -188,6 +192,7 @@ class NewLinkBody(s.Serializer[Any]):
     reach_zh = prose(REACH_MOST)
 
 
+@extend_schema_serializer(component_name="ClaimCheckBody")
 class CheckBody(s.Serializer[Any]):
     """A sentence to check, without writing it."""
 
@@ -198,6 +203,7 @@ class CheckBody(s.Serializer[Any]):
     endpoint = prose(100)
 
 
+@extend_schema_serializer(component_name="ClaimFault")
 class FaultSerializer(s.Serializer[Any]):
     """What a sentence may not say: a phrase or number at code points ``start`` to ``stop`` of ``field``."""
 
@@ -209,6 +215,7 @@ class FaultSerializer(s.Serializer[Any]):
     stop = s.IntegerField()
 
 
+@extend_schema_serializer(component_name="ClaimChecked")
 class CheckedSerializer(s.Serializer[Any]):
     """Everything that is wrong; empty: the sentence may be written."""
 

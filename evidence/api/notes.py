@@ -56,7 +56,8 @@ class OfNotes(PostView):
 class CurrentNotes(DetailView, OfNotes):
     """The newest version of a study's notes; PUT saves the next one."""
 
-    serializer, put_body = bodies.NotesDetail, bodies.NotesBody
+    serializer, put_body, put_serializer = bodies.NotesDetail, bodies.NotesBody, bodies.NotesSerializer
+    takes_match = False  # the body's ``base`` says which version was read
     summary, put_summary = "Read a study's notes", "Save the next version of the notes"
     http_method_names = ["get", "put", "head", "options"]
 

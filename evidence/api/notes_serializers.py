@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers as s
 
 from evidence.actions.notes import DRAFT, RESULTS, STATUSES
@@ -58,12 +58,14 @@ class NotesBody(s.Serializer[Any]):
     base = s.IntegerField(allow_null=True, default=None, min_value=0)
 
 
+@extend_schema_serializer(component_name="NotesCheckBody")
 class CheckBody(s.Serializer[Any]):
     """A document to check; nothing is stored."""
 
     document = DocumentField()
 
 
+@extend_schema_serializer(component_name="NotesFault")
 class FaultSerializer(s.Serializer[Any]):
     """One thing that a document may not hold."""
 

@@ -91,7 +91,7 @@ class Export(ApiView):
     """A study as a bundle, a crate or a site, built now; raw trajectories are never in it."""
 
     tag, summary = "exports", "Download an export of a study"
-    is_download, media_type = True, "application/zip"
+    is_download, media_type, problems = True, "application/zip", (409, 413, 422)
     form = ""
 
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:

@@ -114,7 +114,7 @@ class CreateSource(PostView):
     """Take bytes, or only their recorded hash, into a study."""
 
     tag, summary, serializer, status_code = "evidence", "Take in a source", bodies.SourceSerializer, 201
-    body = bodies.NewSourceBody
+    body, also = bodies.NewSourceBody, (200,)  # 200: these bytes are the newest version already
     parser_classes = [StrictJSONParser, UploadParser]
 
     def allow(self, **kwargs: Any) -> None:

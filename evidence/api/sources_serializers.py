@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers as s
 
 from evidence.ingest.names import PATH_MOST
@@ -63,6 +64,7 @@ class DifferentLineSerializer(s.Serializer[Any]):
     text = s.CharField()
 
 
+@extend_schema_serializer(component_name="SourceDifference")
 class DifferenceSerializer(s.Serializer[Any]):
     """What differs between two versions. ``trouble``: why lines could not be compared; empty: they were."""
 
@@ -99,12 +101,14 @@ class NewSourceBody(s.Serializer[Any]):
     reason = StrictText(default="", allow_blank=True, max_length=4000)
 
 
+@extend_schema_serializer(component_name="SourceCheckBody")
 class CheckBody(s.Serializer[Any]):
     """``version`` null: the newest."""
 
     version = s.IntegerField(default=None, allow_null=True, min_value=1, max_value=2**31)
 
 
+@extend_schema_serializer(component_name="SourceChecked")
 class CheckedSerializer(s.Serializer[Any]):
     """What the check found."""
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from runs.access import LOG_WRITE, PLAN_FREEZE, PLAN_WRITE, READ, RUN_CONTROL
+from runs.access import (
+    AUDIT_READ,
+    EVIDENCE_WRITE,
+    LOG_WRITE,
+    PLAN_FREEZE,
+    PLAN_WRITE,
+    READ,
+    REVIEW_WRITE,
+    RUN_CONTROL,
+)
 
 SIGNED_IN, SESSION, SCOPE_WRITE, OPEN = "signed in", "session", "signed in, scope write", ""
 NEEDS: dict[tuple[str, str], str] = {
@@ -27,6 +36,36 @@ NEEDS: dict[tuple[str, str], str] = {
     ("POST", "logged-runs/{uid}/log"): LOG_WRITE,
     ("POST", "logged-runs/{uid}/status"): LOG_WRITE,
     ("POST", "logged-runs/{uid}/link"): LOG_WRITE,
+    ("POST", "studies/{slug}/sources"): EVIDENCE_WRITE,
+    ("POST", "sources/{uid}/check"): EVIDENCE_WRITE,
+    ("POST", "stale-marks/{uid}/settle"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/excerpts"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/figures"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/figures/check"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/derivations/check"): EVIDENCE_WRITE,
+    ("POST", "figures/{uid}/recompute"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/claims"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/claims/check"): READ,
+    ("POST", "claims/{uid}/revise"): EVIDENCE_WRITE,
+    ("POST", "claims/{uid}/lower"): EVIDENCE_WRITE,
+    ("POST", "claims/{uid}/withdraw"): EVIDENCE_WRITE,
+    ("POST", "claims/{uid}/links"): EVIDENCE_WRITE,
+    ("POST", "links/{uid}/withdraw"): EVIDENCE_WRITE,
+    ("POST", "claims/{uid}/reviews"): REVIEW_WRITE,
+    ("POST", "reviews/queue/take"): REVIEW_WRITE,
+    ("POST", "reviews/queue/{name}/reserve"): REVIEW_WRITE,
+    ("POST", "reviews/queue/{name}/release"): REVIEW_WRITE,
+    ("POST", "reviews/{uid}/answers"): EVIDENCE_WRITE,
+    ("PUT", "studies/{slug}/notes"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/notes/versions"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/notes/check"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/notes/contracts"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/journal"): EVIDENCE_WRITE,
+    ("POST", "studies/{slug}/journal/notes"): f"{EVIDENCE_WRITE} or {REVIEW_WRITE}",
+    ("GET", "heads"): f"{AUDIT_READ} in any study",
+    ("GET", "studies/{slug}/export/bundle"): f"{EVIDENCE_WRITE} or {AUDIT_READ}",
+    ("GET", "studies/{slug}/export/crate"): f"{EVIDENCE_WRITE} or {AUDIT_READ}",
+    ("GET", "studies/{slug}/export/site"): f"{EVIDENCE_WRITE} or {AUDIT_READ}",
 }
 
 

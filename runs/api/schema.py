@@ -77,7 +77,7 @@ class ApiSchema(AutoSchema):
             found += [_header("Range", "bytes=first-last, a single range"), _header("If-None-Match", "an ETag")]
         if self.method == "POST" and getattr(view, "takes_key", True):
             found.append(_header("Idempotency-Key", "the change is done once for each key; its answer is kept 7 days"))
-        if self.method in ("PUT", "PATCH"):
+        if self.method in ("PUT", "PATCH") and getattr(view, "takes_match", True):
             found.append(_header("If-Match", "the ETag that was read", required=True))
         if "{verb}" in self.path:
             found.append(OpenApiParameter("verb", str, "path", enum=["pause", "resume", "cancel"]))
@@ -103,8 +103,10 @@ class ApiSchema(AutoSchema):
         elif self.method == "GET" and isinstance(view, ListView):
             found[code] = _page_of(view.serializer)  # type: ignore[arg-type]
         else:
-            chosen = getattr(view, "post_serializer", None) if self.method == "POST" else None
+            chosen = getattr(view, f"{self.method.lower()}_serializer", None)
             found[code] = chosen or view.serializer or OpenApiTypes.OBJECT
+            for status in getattr(view, "also", ()) if self.method == "POST" else ():
+                found[str(status)] = found[code]
         for status in self._problems():
             found[(str(status), CONTENT_TYPE)] = OpenApiResponse(ProblemSerializer, description=TITLES[status])
         return found
@@ -113,12 +115,13 @@ class ApiSchema(AutoSchema):
         codes = {400, 401, 403, 404, 405, 406, 429, 500, 503}
         if self.method in ("POST", "PUT", "PATCH"):
             codes |= {409, 413, 415, 422}
-        if self.method in ("PUT", "PATCH"):
+        if self.method in ("PUT", "PATCH") and getattr(self.view, "takes_match", True):
             codes |= {412, 428}
         if getattr(self.view, "is_download", False):
             codes |= {410, 416}
         if self.view.tag == "plans":
             codes |= {409, 422}
+        codes |= set(getattr(self.view, "problems", ()))
         return sorted(codes)
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-urlpatterns = [path("api/v1/", include("runs.api.urls"))]
+urlpatterns = [path("api/v1/", include("evidence.api.urls")), path("api/v1/", include("runs.api.urls"))]
