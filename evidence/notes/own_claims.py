@@ -6,6 +6,7 @@ against the registered direction, is said so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from evidence.actions.claims import ClaimRefused, add_claim
@@ -31,7 +32,7 @@ def claim_all(own: Own, reach: words.Text) -> list[str]:
 
 
 def _claim(
-    own: Own, name: str, text: words.Text, kind: str, evidence: list[tuple[str, str, words.Text]], **given: Any
+    own: Own, name: str, text: words.Text, kind: str, evidence: Sequence[tuple[str, str, words.Text]], **given: Any
 ) -> str:
     """Write one claim and link its figures; what a person has written since is left as it is."""
     key = own.key(name)

@@ -192,7 +192,7 @@ def _runs(own: Own) -> None:
     """Optimiser steps of each arm over its runs."""
     for arm in own.plan["arms"]:
         runs = Run.objects.filter(execution=own.execution, arm__key=arm["key"]).order_by("seed")
-        steps = {}
+        steps: dict[str, str] = {}
         for number, run in enumerate(runs):
             binding = {"type": "pointer", "source": own.path(f"runs/{run.name}.json"), "pointer": "/steps"}
             title = words.text(f"Optimiser steps of a run of arm {arm['key']}", f"{arm['key']} 臂中某次运行的优化步")
@@ -201,9 +201,9 @@ def _runs(own: Own) -> None:
             )
         if steps:
             title = words.text(f"Optimiser steps of arm {arm['key']}", f"{arm['key']} 臂的优化步")
-            binding = {"type": "derivation", "expression": f"sum({', '.join(steps)})", "figures": steps}
+            total = {"type": "derivation", "expression": f"sum({', '.join(steps)})", "figures": steps}
             per = words.text("runs of the arm", "该臂的运行")
-            own.bind(f"arm.{arm['key']}.steps", binding, title, kind="parameter_change", unit="steps", per=per)
+            own.bind(f"arm.{arm['key']}.steps", total, title, kind="parameter_change", unit="steps", per=per)
 
 
 def _cell(own: Own, column: str, condition: str, outcome: str) -> None:

@@ -43,7 +43,7 @@ def imported(
         patch.setattr(settings, "BLOB_ROOT", blobs)
         by = service_actor(bundle_import.ACTOR)
         with pytest.MonkeyPatch.context() as broken, pytest.raises(KeyError):
-            broken.setattr(bundle_import, "_claim", lambda *args, **named: {}["no claim"])
+            broken.setattr(bundle_import, "_claim", lambda *args, **named: dict[str, int]()["no claim"])
             bundle_import.import_bundled(by=by, at=AT)
         cut = Figure.objects.count()
         yield Records(by, bundle_import.import_bundled(by=by, at=AT), cut, blobs)
