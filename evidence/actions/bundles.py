@@ -275,7 +275,7 @@ class _Import:
         for name, given in value["body"].items():
             column = model._meta.get_field(name)
             if isinstance(column, models.ForeignKey) and given is not None:
-                columns[name] = self._named(column.related_model, given)  # type: ignore[arg-type]
+                columns[name] = self._named(column.related_model, given)
             else:
                 columns[name] = _column(model, name, given)
         row = model(
@@ -341,4 +341,4 @@ def _column(model: type[models.Model], name: str, given: Any) -> Any:
         return given
     if isinstance(column, models.DateTimeField):
         return _time(given)
-    return column.to_python(given)  # type: ignore[union-attr]
+    return column.to_python(given)

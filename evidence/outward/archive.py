@@ -31,7 +31,9 @@ class BundleError(ContractError):
 class Part(Protocol):
     """One file of a bundle: its path, size, and bytes from the beginning."""
 
-    path: str
+    @property
+    def path(self) -> str:
+        """Where it lies."""
 
     @property
     def size(self) -> int:

@@ -64,8 +64,10 @@ class World:
         return parse_canonical(self.reader.read(path))
 
 
-def verify_bundle(file: Path, *, key: str = "") -> Findings:
+def verify_bundle(file: Path, *, key: str = "", roots: bytes = b"") -> Findings:
     """Check a bundle. ``key``: the fingerprint that must have signed it; empty: the one that it names itself.
+
+    ``roots``: PEM of the certificates that time stamps are trusted by; empty: stamps are named as not checked.
 
     Never raises for what the file holds: a bundle that cannot be read is a finding.
     """
@@ -77,7 +79,7 @@ def verify_bundle(file: Path, *, key: str = "") -> Findings:
                 from evidence.outward.recheck import check_evidence
 
                 _chains(found, world)
-                _anchors(found, world)
+                _anchors(found, world, roots)
                 _plans(found, world)
                 _documents(found, world)
                 check_evidence(found, world)
@@ -170,7 +172,7 @@ def _receipt(found: Findings, stream: str, seq: int, prev: str, line: bytes, act
     return Told(value, sha256_hex(line)) if same else None
 
 
-def _anchors(found: Findings, world: World) -> None:
+def _anchors(found: Findings, world: World, roots: bytes) -> None:
     """Step 4."""
     key, closed = world.manifest["fingerprint"], {}
     for stream, rows in world.receipts.items():
@@ -192,21 +194,36 @@ def _anchors(found: Findings, world: World) -> None:
             told = (head.anchor_seq, head.anchor_sha256, head.heads)
             found.same("anchor", f"signed head of {path}", (value["seq"], sha256, value["heads"]), told)
             signed |= head.fingerprint == key
-            if entry["time_stamps"]:
-                found.unchecked.append(
-                    f"time stamps of {path}: they need the certificates of {entry['time_stamps'][0]['server']}"
-                )
+            _stamps(found, path, entry, roots)
         if not signed:
             found.unchecked.append(f"{path}: not signed by {key[:16]}")
         for stream, seq, head_sha256 in value["heads"]:
-            rows = world.receipts.get(stream)
-            if rows is None:
+            mine = world.receipts.get(stream)
+            if mine is None:
                 continue  # of another study
             closed.pop((stream, seq), None)
-            got = rows[seq - 1].sha256 if 0 < seq <= len(rows) else f"{len(rows)} receipts"
+            got = mine[seq - 1].sha256 if 0 < seq <= len(mine) else f"{len(mine)} receipts"
             found.same("anchor", f"{path}: {stream}#{seq}", head_sha256, got)
     for (stream, seq), _ in sorted(closed.items()):
         found.fault("anchor", f"{stream}#{seq}", got="no anchor", expected="the anchor of this closing")
+
+
+def _stamps(found: Findings, path: str, entry: dict[str, Any], roots: bytes) -> None:
+    """RFC 3161 stamps over the signed bytes followed by their signature."""
+    from cryptography.x509 import load_pem_x509_certificates
+
+    from evidence.outward.timestamps import StampRefused, check_token
+
+    message = entry["signed"].encode() + bytes.fromhex(entry["signature"])
+    for stamp in entry["time_stamps"]:
+        if not roots:
+            found.unchecked.append(f"time stamp of {path}: it needs the certificates of {stamp['server']}")
+            continue
+        found.checked["time stamp"] += 1
+        try:
+            check_token(bytes.fromhex(stamp["token"]), message, load_pem_x509_certificates(roots))
+        except (StampRefused, ValueError) as error:
+            found.fault("time stamp", path, got=str(error), expected="a valid stamp over the signed head")
 
 
 def _plans(found: Findings, world: World) -> None:

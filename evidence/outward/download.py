@@ -72,7 +72,7 @@ def build(study: Study, form: str) -> Built:
         else:
             _folder(study, form, Path(folder) / "files", target, most)
         file = target.open("rb")
-    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
     size = file.tell()
     file.seek(0)
     return Built(file, f"{study.slug}.{FORMS[form]}", digest, size)

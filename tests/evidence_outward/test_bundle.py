@@ -111,3 +111,27 @@ def test_command_refuses_another_key(bundle: Bundle) -> None:
     status, found = command(bundle[0], "--key", "00" * 32)
     assert status == 1 and {item["area"] for item in found["problems"]} == {"signature"}
     assert command(bundle[0], "--key", bundle[1].fingerprint)[0] == 0
+
+
+@pytest.mark.django_db
+def test_time_stamps_are_checked_against_given_roots(world: World, tmp_path: Path, settings: Any) -> None:
+    """Without roots they are named; with their own they hold; with others they are a problem."""
+    from evidence.actions.signing import newest_head
+    from evidence.outward.timestamps import stamp_head
+    from tests.evidence_signing.tsa import authority, make_certificates
+
+    head = newest_head()
+    assert head is not None
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").mkdir()
+    with authority(tmp_path / "own") as tsa:
+        settings.TSA_URL, settings.TSA_ROOTS = tsa.url, tsa.roots
+        stamp_head(head, at=head.at)
+    make_certificates(tmp_path / "other")
+    file = tmp_path / "stamped"
+    write_bundle(world.study, file)
+    assert any("it needs the certificates" in item for item in verify_bundle(file).unchecked)
+    held = verify_bundle(file, roots=(tmp_path / "own/ca.pem").read_bytes())
+    assert held.ok and held.checked["time stamp"] == 1
+    refused = verify_bundle(file, roots=(tmp_path / "other/ca.pem").read_bytes())
+    assert {item.area for item in refused.faults} == {"time stamp"}
