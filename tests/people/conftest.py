@@ -40,9 +40,11 @@ from runs.models import (
 from runs.presenters.layers.cards import cards_of
 from runs.presenters.layers.quantities import quantities_of
 from runs.storage import blob_store
+from tests.evidence_rows import add_evidence
 from tests.pages import elsewhere
 from tests.pages.state import World
 from tests.pages.world import build
+from tests.people import rights_reviews
 from workbench.contracts.canonical import derive_uid
 from workbench.contracts.records import MetricRecord
 
@@ -149,6 +151,7 @@ def _parts(world: World) -> dict[str, Any]:
         "task_set_uid": task_set.uid,  # type: ignore[union-attr]
         "task": task.uid,  # type: ignore[union-attr]
         **_layers(world),
+        **rights_reviews.parts(world),
     }
 
 
@@ -168,6 +171,8 @@ def _build() -> Place:
     actor = person_actor(place.people["researcher"])
     draft = save_draft(place.world.study, "draft", place.world.plan.draft_text, by=actor, at=now)
     place.parts = {**_parts(place.world), "draft": draft.slug, "draft_uid": draft.uid}
+    people = place.people
+    place.parts |= add_evidence(place.world.study, people["researcher"], people["reviewer"], now - timedelta(hours=1))
     place.parts |= {f"{role}_pk": person.pk for role, person in place.people.items()}
     return place
 
