@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,7 +81,7 @@ def test_what_a_text_may_not_say(text: str, code: str) -> None:
 
 def test_names_of_a_document_are_declared() -> None:
     """Where a document lists its names, no other is taken."""
-    arguments = {"figures": [], "references": []}
-    assert not check_pieces("{{name:E2F}}", "en", names=["E2F"], **arguments)  # type: ignore[arg-type]
-    (trouble,) = check_pieces("{{name:E3}}", "en", names=["E2F"], **arguments)  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {"figures": [], "references": []}
+    assert not check_pieces("{{name:E2F}}", "en", names=["E2F"], **arguments)
+    (trouble,) = check_pieces("{{name:E3}}", "en", names=["E2F"], **arguments)
     assert trouble.code == "unknown_name"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -212,7 +213,7 @@ def test_excerpts_of_another_study_are_refused(desk: Desk) -> None:
         ({"origin": "theirs"}, "origin: got"), ({"scope_en": "a\x00b"}, "scope_en: got"),
     ],
 )  # fmt: skip
-def test_columns_are_checked(bound: Desk, given: dict[str, object], message: str) -> None:
+def test_columns_are_checked(bound: Desk, given: dict[str, Any], message: str) -> None:
     """Each by its field."""
     with pytest.raises(DomainError, match=message):
         bound.number("more", "92", **given)

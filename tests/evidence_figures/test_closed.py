@@ -116,7 +116,7 @@ def test_a_cell_is_what_the_results_page_counts(open_world: World) -> None:
     items = EvaluationItem.objects.filter(run__arm__key="e3", condition="stress", split="test")
     assert rate.n == items.filter(trajectory__recovered=True).count()
     mean = bind(open_world, "cell.reward", {**CELL, "outcome": "mean.reward"})
-    rewards = list(items.values_list("trajectory__reward_total", flat=True))
+    rewards = [value for value in items.values_list("trajectory__reward_total", flat=True) if value is not None]
     assert float(read_exact(mean.value)) == pytest.approx(sum(rewards) / len(rewards))
     uid = str(items.first().checkpoint.uid)  # type: ignore[union-attr]
     assert bind(open_world, "cell.uid", {**CELL, "checkpoint": uid}).value == version.value
