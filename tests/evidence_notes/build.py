@@ -68,12 +68,19 @@ def number(desk: Desk, key: str, value: str, excerpt: str = "counts", **given: A
 
 
 def make_desk() -> Desk:
-    """244 usable and 92 nonzero from held bytes, 7 from bytes that are only claimed, a share, a pending effect."""
+    """A public study of the name pilot with the rows of ``fill``."""
     user = User.objects.create_user("ada", password=PASSWORD)
     study = create_study(
         "pilot", title={"en": "Pilot", "zh": "先导"}, summary={}, by=user, at=AT, visibility=Study.PUBLIC
     )
     desk = Desk(study, person_actor(user), user)
+    fill(desk)
+    return desk
+
+
+def fill(desk: Desk) -> None:
+    """244 usable and 92 nonzero from held bytes, 7 from bytes that are only claimed, a share, a pending effect."""
+    study = desk.study
     held = add_source(
         study, "pilot.md", PILOT.encode(), origin=Source.UPLOAD, by=desk.by, at=desk.tick(), reference="R1",
         title_en="Pilot record", title_zh="先导记录",
@@ -99,7 +106,6 @@ def make_desk() -> Desk:
               missing_en="an independent repetition", by=desk.by, at=desk.tick())  # fmt: skip
     add_link(Claim.objects.get(study=study, key="signal"), figure=Figure.objects.get(study=study, key="pilot.share"),
              relation="supports", by=desk.by, at=desk.tick())  # fmt: skip
-    return desk
 
 
 def step(name: str) -> dict[str, Any]:

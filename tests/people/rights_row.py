@@ -27,6 +27,7 @@ class Row:
     body: dict[str, Any] = field(default_factory=dict)
     token: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    json: bool = False  # a page that takes JSON; the API always does
 
     @property
     def is_api(self) -> bool:

@@ -73,7 +73,7 @@ def ask(row: Row, place: Place, *, cookie: str = "", secret: str = "") -> str:
         name: value.format(**place.parts) if isinstance(value, str) else value for name, value in row.body.items()
     }
     with transaction.atomic():
-        if row.is_api:
+        if row.is_api or row.json:
             data = json.dumps(body) if row.method != "GET" else ""
             answer: Any = client.generic(row.method, path, data, content_type="application/json", headers=headers)
         else:
