@@ -15,14 +15,17 @@ class EvidenceConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Count this app's sections in the frame, sign each anchor, and make the key at the set-up of a home."""
+        """Join the frame's counts and the search, sign each anchor, and make the key at the set-up of a home."""
         from django.db.models.signals import post_migrate, post_save
 
+        from evidence.finding import find
         from evidence.frame import counts
         from runs.models import Anchor
         from runs.presenters.frame import register_counts
+        from runs.presenters.search import register_finder
 
         register_counts("evidence", counts)
+        register_finder("evidence", find)
         post_save.connect(sign_on_commit, sender=Anchor, dispatch_uid="evidence.sign_anchor")
         post_migrate.connect(make_key, sender=self, dispatch_uid="evidence.signing_key")
 

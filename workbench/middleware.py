@@ -41,11 +41,13 @@ class ContentSecurityPolicy:
         return response
 
 
+CHECKS = frozenset({"set_language", "evidence:claim_check", "evidence:notes_check"})  # posts that never write
+EDITORS = frozenset({"runs:plan_edit", "evidence:notes_edit"})  # posts that write where ``do`` says so
+
+
 def _asks_no_change(request: HttpRequest, route: str) -> bool:
     """Posts that only choose how pages look, or ask what a text would mean."""
-    if route == "set_language":
-        return True
-    return route == "runs:plan_edit" and request.POST.get("do") != "save"
+    return route in CHECKS or (route in EDITORS and request.POST.get("do") != "save")
 
 
 class Audit:

@@ -194,9 +194,9 @@ def _preview(request: HttpRequest, study: Study, work: Working) -> HttpResponse:
         return render_notes(request, build_document(study, unsaved, complete, language, work.base))
 
 
-@guarded
-@login_required
 @require_POST
+@login_required
+@guarded
 def check(request: HttpRequest, study: str) -> JsonResponse:
     """What one text may not say (``refused``) and what its words claim beyond a description (``caution``)."""
     _principal, found = open_study(request, study, EVIDENCE_WRITE)
@@ -210,9 +210,9 @@ def check(request: HttpRequest, study: str) -> JsonResponse:
     return JsonResponse({"refused": refused, "caution": caution})
 
 
-@guarded
-@login_required
 @require_POST
+@login_required
+@guarded
 def contract(request: HttpRequest, study: str) -> HttpResponse:
     """Record an acceptance contract."""
     principal, found = open_study(request, study, EVIDENCE_WRITE)

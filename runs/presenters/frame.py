@@ -37,6 +37,13 @@ EVIDENCE = (
     ("evidence:sources", _("Sources")),
     ("evidence:figures", _("Figures")),
     ("evidence:reviews", _("Reviews")),
+    ("evidence:stale", _("Stale")),
+)
+# Pages of one study in that app: its study stands in the address.
+OF_STUDY = (
+    ("evidence:notes", _("Research note")),
+    ("evidence:journal", _("Journal")),
+    ("evidence:exports", _("Exports")),
 )
 HELP = (("runs:query_language", _("Query language")), ("api_docs", _("API")))
 
@@ -115,21 +122,44 @@ def _plain(entries: Iterable[tuple[str, Any]], section: str) -> list[NavItem]:
     ]
 
 
-def _evidence(principal: Principal, section: str) -> list[NavItem]:
-    """Sections of claims and what they rest on, where this installation has their pages."""
+def _addresses(entries: Iterable[tuple[str, Any]], *args: str) -> list[tuple[str, Any, str]]:
+    """(name, word, address) of those sections whose pages this installation has."""
+    found = []
+    for address, word in entries:
+        try:
+            found.append((address.rpartition(":")[2], word, reverse(address, args=args)))
+        except NoReverseMatch:
+            continue
+    return found
+
+
+def _evidence(principal: Principal, section: str, study: Study | None) -> list[NavItem]:
+    """Sections of claims and what they rest on, then the pages that one study has of its own."""
     counts: dict[str, Count] = {}
     for function in _COUNTS.values():
         counts.update(function(principal))
-    found: list[NavItem] = []
-    for address, word in EVIDENCE:
-        name = address.rpartition(":")[2]
-        try:
-            url = reverse(address)
-        except NoReverseMatch:
-            continue
-        count = counts.get(name)
-        found.append(NavItem(word, url, count, name == section, name in ALERTS and bool(count), first=not found))
-    return found
+    entries = _addresses(EVIDENCE) + (_addresses(OF_STUDY, study.slug) if study is not None else [])
+    return [
+        NavItem(
+            word,
+            url,
+            counts.get(name),
+            name == section,
+            name in ALERTS and bool(counts.get(name)),
+            first=at == 0,
+        )
+        for at, (name, word, url) in enumerate(entries)
+    ]
+
+
+def pages_of(study: Study) -> list[tuple[Any, str]]:
+    """(word, address) of the pages that one study has of its own in the app of evidence."""
+    return [(word, url) for _name, word, url in _addresses(OF_STUDY, study.slug)]
+
+
+def evidence_of(study: Study) -> list[tuple[Any, str]]:
+    """The same, and everything that the study's claims rest on."""
+    return [*pages_of(study), *((word, f"{url}?study={study.slug}") for _name, word, url in _addresses(EVIDENCE))]
 
 
 def _counted(principal: Principal, section: str) -> dict[str, NavItem]:
@@ -174,9 +204,10 @@ def build_frame(principal: Principal, section: str, study: Study | None, crumbs:
     within.append(NavItem(_("Metrics"), reverse("runs:metrics_table"), None, section == "metrics"))
     outcomes = _outcomes(_executed(principal, study), section)
     records = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
-    claims = _evidence(principal, section)
+    studies = list(visible_studies(principal).order_by("slug"))
+    chosen = study or (studies[0] if len(studies) == 1 else None)
+    claims = _evidence(principal, section, chosen)
     records[0] = replace(records[0], first=bool(claims) or not outcomes)
     nav = [counted["now"], counted["plans"], counted["runs"], *within, *outcomes, *claims, *records]
     nav += [*_plain(CATALOGUE, section), *_plain(HELP, section)]
-    studies = list(visible_studies(principal).order_by("slug"))
-    return Frame(study or (studies[0] if len(studies) == 1 else None), studies, nav, crumbs)
+    return Frame(chosen, studies, nav, crumbs)

@@ -17,7 +17,7 @@ from runs.access import Principal, visible, visible_studies
 from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study
 from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
-from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count
+from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count, pages_of
 from runs.presenters.progress import Progress, held_by_execution, run_progress
 from runs.readings.fired import FiredWarning, fired_on
 from runs.visibility import troubled_jobs
@@ -66,6 +66,11 @@ class StudyCard:
     def total(self) -> int:
         """All runs."""
         return sum(self.runs.values())
+
+    @property
+    def pages(self) -> list[tuple[Any, str]]:
+        """(word, address) of the study's research note, journal and exports."""
+        return pages_of(self.study)
 
 
 def running(principal: Principal, limit: int = LIMIT) -> list[Moving]:

@@ -6,7 +6,7 @@ query language leads to the lists that know it. Every look-up by prefix is a ran
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -66,6 +66,18 @@ class Found:
         return list(kinds.values())
 
 
+Finder = Callable[[Principal, str], list[Hit]]
+_FINDERS: dict[str, Finder] = {}  # what other apps find, by their own name
+
+
+def register_finder(name: str, function: Finder) -> None:
+    """Let an app add hits for free words: at most ``LIMIT`` of each kind, out of what the principal may see.
+
+    Called once when the app is ready; the same ``name`` again replaces the function.
+    """
+    _FINDERS[name] = function
+
+
 def search(principal: Principal, text: str) -> Found:
     """Everything for one text: free words are looked up, terms with a key are led to their lists."""
     query = parse(text)
@@ -98,7 +110,7 @@ def find(principal: Principal, query: str) -> list[Hit]:
         found += _by_uid(principal, query)
         if "-" not in query:
             found += _by_hash(principal, query)
-    return found
+    return found + [hit for finder in _FINDERS.values() for hit in finder(principal, query)]
 
 
 def run_name(run: Run) -> str:

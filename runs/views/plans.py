@@ -16,7 +16,7 @@ from runs.actions.plans import plan_body
 from runs.models import Plan, PlanVersion, Receipt, Run, Study
 from runs.models.plan import heavy
 from runs.presenters import plans as shown
-from runs.presenters.frame import Crumb
+from runs.presenters.frame import Crumb, evidence_of
 from runs.presenters.now import study_cards
 from runs.views.base import paginate, render_page
 
@@ -73,6 +73,7 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
         own=found,
         may_write=can(principal, PLAN_WRITE, found),
         card=card,
+        evidence=evidence_of(found),
         plans=plans,
         listing=paginate(request, runs),
     )

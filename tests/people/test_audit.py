@@ -79,9 +79,16 @@ def test_what_reaches_no_view_or_asks_no_change_is_not_kept(place: Place, client
     client.options("/runs/")
     client.post("/i18n/setlang/", {"language": "en"})
     _signed_in(place, "researcher").post("/studies/fatal-mask-pair/plans/draft/edit/", {"yaml": "a: 1", "side": "yaml"})
+    notes = "/studies/fatal-mask-pair/notes/"
+    _signed_in(place, "researcher").post(f"{notes}edit/", {"do": "check"})
+    _signed_in(place, "researcher").post(f"{notes}check/", {"text": "Forty.", "language": "en"})
+    asked = {"text": "Forty.", "kind": "description", "language": "en", "study": "fatal-mask-pair"}
+    _signed_in(place, "researcher").post("/claims/check.json", json.dumps(asked), content_type="application/json")
     assert AuditEntry.objects.count() == before
-    _signed_in(place, "researcher").post("/studies/fatal-mask-pair/plans/draft/edit/", {"yaml": "a: 1", "do": "save"})
+    _signed_in(place, "researcher").post(f"{notes}edit/", {"do": "save"})
     assert AuditEntry.objects.count() == before + 1
+    _signed_in(place, "researcher").post("/studies/fatal-mask-pair/plans/draft/edit/", {"yaml": "a: 1", "do": "save"})
+    assert AuditEntry.objects.count() == before + 2
 
 
 def test_a_failure_of_the_server_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
