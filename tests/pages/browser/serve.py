@@ -16,6 +16,7 @@ def main(port: str) -> None:
     from django.core.management import call_command
 
     from runs.models import Membership, TrajectoryCredit, User
+    from tests.pages.browser import evidence_world
     from tests.pages.browser.addresses import more
     from tests.pages.world import build
 
@@ -25,7 +26,10 @@ def main(port: str) -> None:
     rosa = User.objects.create_user("rosa", password="correct horse battery")
     Membership.objects.create(study=world.study, user=rosa, role=Membership.RESEARCHER)
     Membership.objects.create(study=world.study, user=mara, role=Membership.RESEARCHER)
-    ada = User.objects.create_superuser("ada", password="correct horse battery")
+    desk, of_evidence = evidence_world.build()
+    ada = desk.user
+    ada.is_staff = ada.is_superuser = True
+    ada.save()
     run = world.runs["e3-s17"]
     credit = TrajectoryCredit.objects.filter(update__run=run, masked_tokens__gt=0, trained_tokens__gt=0).first()
     assert credit is not None
@@ -36,6 +40,7 @@ def main(port: str) -> None:
         "receipt": f"/receipts/?stream=run:{run.uid}",
         "job": f"/jobs/{run.jobs.get(state='errored').uid}/",
         **more(world, credit.trajectory, ada),
+        **of_evidence,
     }
     print(json.dumps(addresses), flush=True)
     call_command("runserver", f"127.0.0.1:{port}", use_reloader=False, skip_checks=True)

@@ -8,7 +8,8 @@ from django.urls import URLPattern, get_resolver
 
 _STUDY = "/studies/fatal-mask-pair/"
 _PLAN = f"{_STUDY}plans/small/"
-INTERFACES = {"api", "mlflow"}  # namespaces that answer programs, never a person
+_PILOT = "/studies/pilot/"
+INTERFACES = {"api", "evidence_api", "mlflow"}  # namespaces that answer programs, never a person
 ANONYMOUS = {"login", "account_login", "account_signup", "account_inactive"}
 
 # Name of the route: a path, or a name among the addresses that the server of the tests prints.
@@ -72,6 +73,29 @@ PAGES = {
     "runs:members": f"{_STUDY}people/",
     "runs:study_audit": f"{_STUDY}audit/",
     "runs:receipt": "entry",
+    "evidence:sources": "/sources/",
+    "evidence:source": "source",
+    "evidence:source_new": "/sources/new/",
+    "evidence:source_difference": "source_difference",
+    "evidence:stale": "/stale/",
+    "evidence:stale_graph": "stale_graph",
+    "evidence:figures": "/figures/",
+    "evidence:figure": "figure",
+    "evidence:figure_new": "/figures/new/?study=pilot",
+    "evidence:claims": "/claims/",
+    "evidence:claim": "claim",
+    "evidence:claim_new": "/claims/new/?study=pilot",
+    "evidence:claim_revise": "claim_revise",
+    "evidence:reviews": "/reviews/",
+    "evidence:review_item": "review_item",
+    "evidence:notes": f"{_PILOT}notes/",
+    "evidence:notes_en": f"{_PILOT}notes/en/",
+    "evidence:notes_zh": f"{_PILOT}notes/zh/",
+    "evidence:notes_versions": f"{_PILOT}notes/versions/",
+    "evidence:notes_edit": f"{_PILOT}notes/edit/",
+    "evidence:exports": f"{_PILOT}export/",
+    "evidence:journal": f"{_PILOT}journal/",
+    "evidence:journal_day": "journal_day",
 }
 # Second states of pages above: a draft beside the frozen plan, one chain, a choice, a query without rows or sense.
 STATES = [
@@ -88,11 +112,27 @@ STATES = [
     "/jobs/?q=is:errored",
     "/runs/?q=is:paused",
     "/search/?q=has:fatal",
+    "/search/?q=signal",
+    "claimed_source",
+    "pending_figure",
+    "claim_item",
+    "/figures/new/?study=pilot&figure=pilot.share",
+    "/claims/?study=pilot&flag=disputed",
+    "/stale/?state=settled",
+    f"{_STUDY}notes/",
+    f"{_STUDY}journal/",
+    f"{_STUDY}export/",
 ]
-FILES = ("runs:logged_file", "runs:card_export", "runs:layers_compare_export")
+FILES = ("runs:logged_file", "runs:card_export", "runs:layers_compare_export", "evidence:source_bytes")
 NO_PAGES = {
     "file": {"runs:favicon", "runs:plan_bytes", "runs:adapter", "runs:series_csv", *FILES},
-    "part of a page": {"runs:now_live", "runs:run_live", "runs:plan_freeze_live", "runs:layers_compare_card"},
+    "part of a page": {
+        "runs:now_live",
+        "runs:run_live",
+        "runs:plan_freeze_live",
+        "runs:layers_compare_card",
+        "evidence:figure_card",
+    },
     "data": {
         "alive",
         "ready",
@@ -101,6 +141,8 @@ NO_PAGES = {
         "runs:layer_data",
         "runs:compare_series",
         "runs:trajectory_tokens",
+        "evidence:figure_search",
+        "evidence:figure_check",
     },
     "answer to a form": {"set_language"},
     "leads elsewhere": {"runs:behind"},
