@@ -86,16 +86,25 @@ def _await(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise AssertionError(f"no answer from {url}: {log.read_text()}")
 
 
+BROWSER = pytest.StashKey[Browser]()
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The system's chromium; skips where there is none."""
+def browser(request: pytest.FixtureRequest) -> Browser:
+    """The system's chromium; skips where there is none. One for the whole run: folders share this fixture by import,
+    and a second driver would find the first one's event loop running."""
+    kept = request.config.stash.get(BROWSER, None)
+    if kept is not None:
+        return kept
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("chromium is not on PATH (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield found
-        found.close()
+    driver = sync_playwright().start()
+    found = driver.chromium.launch(executable_path=program, args=FLAGS)
+    request.config.stash[BROWSER] = found
+    request.config.add_cleanup(driver.stop)
+    request.config.add_cleanup(found.close)
+    return found
 
 
 @dataclass
