@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from tests.people.rights_evidence import EVIDENCE
 from tests.people.rights_evidence_api import EVIDENCE_API
-from tests.people.rights_reviews import REVIEWS
 from tests.people.rights_row import (
     AUDITORS,
     EVERYONE,
