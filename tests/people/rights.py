@@ -224,4 +224,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS
+TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API
