@@ -44,6 +44,7 @@ from tests.evidence_rows import add_evidence
 from tests.pages import elsewhere
 from tests.pages.state import World
 from tests.pages.world import build
+from tests.people import rights_reviews
 from workbench.contracts.canonical import derive_uid
 from workbench.contracts.records import MetricRecord
 
@@ -150,6 +151,7 @@ def _parts(world: World) -> dict[str, Any]:
         "task_set_uid": task_set.uid,  # type: ignore[union-attr]
         "task": task.uid,  # type: ignore[union-attr]
         **_layers(world),
+        **rights_reviews.parts(world),
     }
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from tests.people.rights_evidence import EVIDENCE
 from tests.people.rights_evidence_api import EVIDENCE_API
+from tests.people.rights_reviews import REVIEWS
 from tests.people.rights_row import (
     AUDITORS,
     EVERYONE,
@@ -224,4 +225,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API
+TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS
