@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from evidence.actions.journal import NOTE_MOST, add_note, draft_day
 from evidence.actions.signing import exported
 from evidence.models import JournalDay, JournalNote, SignedHead
-from evidence.outward.download import BUNDLE, CRATE, SITE, build, require_export
+from evidence.outward.download import BUNDLE, CRATE, SITE, build, require_export, sees_every_stream
 from evidence.outward.keys import fingerprint, public_pem, signing_key
 from evidence.views.journal import may_note, read_day
 from runs.access import AUDIT_READ, EVIDENCE_WRITE, require, roles_in
@@ -66,13 +66,18 @@ class HeadSerializer(s.Serializer[Any]):
 
 
 class Heads(ListView):
-    """Signed heads, newest first. They count every stream of the site, so only those who audit read them."""
+    """Signed heads, newest first: for auditors who see every stream of the site, since heads count all of them."""
 
     tag, summary, serializer = "exports", "List signed heads", HeadSerializer
 
     def rows(self, request: Request, **kwargs: Any) -> QuerySet[Any]:
-        if not self._audits():
-            raise NotAllowed("heads: got a reader without audit.read in any study, expected an auditor or a site admin")
+        if self.principal.user is None:
+            self.actor()  # 401
+        if not (self._audits() and sees_every_stream(self.principal)):
+            raise NotAllowed(
+                "heads: got a reader who audits no study, or from whom streams are hidden, expected a site admin, or "
+                "an auditor who sees every stream that a head counts"
+            )
         return SignedHead.objects.select_related("anchor").prefetch_related("time_stamps")
 
     def _audits(self) -> bool:
@@ -99,7 +104,7 @@ class Export(ApiView):
         check_parameters(request, ())
         study = get_study(self, kwargs["slug"])
         self.actor()
-        require_export(self.principal, study)
+        require_export(self.principal, study, self.form)
         try:
             made = build(study, self.form)
         except ContractError as error:

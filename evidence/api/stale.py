@@ -19,6 +19,8 @@ from runs.api.base import ApiView, DetailView, Filter, ListView, PostView, check
 from runs.api.problems import invalid
 from runs.errors import DomainError
 
+UNSEEN = "no such thing that you can see"  # the same words for what is absent and for what is hidden
+
 
 def marks() -> QuerySet[StaleMark]:
     """Marks with what their representation reads."""
@@ -89,9 +91,9 @@ class Dependants(ApiView):
         try:
             study = study_of_cause(given["kind"], given["uid"])
         except DomainError as error:
-            raise Http404(str(error)) from error
+            raise Http404(UNSEEN) from error
         if not visible_studies(self.principal).filter(pk=study.pk).exists():
-            raise Http404("no such thing that you can see")
+            raise Http404(UNSEEN)
         kind, uid = cause_of(given["kind"], given["uid"])
         found = [
             {"kind": path.kind, "uid": path.uid, "path": [list(step) for step in path.steps]}

@@ -18,11 +18,12 @@ from evidence.outward.bundle import write_bundle
 from evidence.outward.contents import Blob
 from evidence.outward.crate import write_crate
 from evidence.outward.site import write_site
-from runs.access import AUDIT_READ, EVIDENCE_WRITE, Principal, capabilities, require
-from runs.errors import DomainError
-from runs.models import Study
+from runs.access import AUDIT_READ, EVIDENCE_WRITE, Principal, capabilities, require, study_ids
+from runs.errors import DomainError, NotAllowed
+from runs.models import StreamHead, Study
 
 BUNDLE, CRATE, SITE = "bundle", "crate", "site"
+ANCHORED = (BUNDLE, CRATE)
 FORMS = {BUNDLE: "bundle", CRATE: "crate.zip", SITE: "site.zip"}
 
 
@@ -41,10 +42,25 @@ def may_export(principal: Principal, study: Study) -> bool:
     return bool({AUDIT_READ, EVIDENCE_WRITE} & capabilities(principal, study))
 
 
-def require_export(principal: Principal, study: Study) -> None:
-    """Raise ``Http404`` where the study is hidden, ``NotAllowed`` where its evidence is neither written nor audited."""
+def sees_every_stream(principal: Principal) -> bool:
+    """Whether no receipt stream of this home is hidden: anchors and signed heads name and count all of them."""
+    if principal.is_site_admin:
+        return True
+    return not StreamHead.objects.filter(seq__gt=0).exclude(study__in=study_ids(principal)).exists()
+
+
+def require_export(principal: Principal, study: Study, form: str) -> None:
+    """Raise ``Http404`` where the study is hidden, ``NotAllowed`` where its evidence is neither written nor audited.
+
+    A form with anchors is also refused to whoever may not know of a study that they count.
+    """
     if not may_export(principal, study):
         require(principal, EVIDENCE_WRITE, study)
+    if form in ANCHORED and not sees_every_stream(principal):
+        raise NotAllowed(
+            f"{form}: got a reader from whom streams of this server are hidden, expected one who sees them all, for "
+            "its anchors count every stream; a site admin can download it, or write it with manage.py export-study"
+        )
 
 
 @contextmanager

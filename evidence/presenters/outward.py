@@ -43,7 +43,10 @@ def holdings(study: Study) -> Holdings:
 
 @dataclass(frozen=True)
 class Signing:
-    """The key of this home, and how far the newest signature reaches. ``head`` None: nothing is signed yet."""
+    """The key of this home, and how far the newest signature reaches. ``head`` None: nothing is signed yet.
+
+    ``receipts``: of the study; those of other studies are not counted here.
+    """
 
     fingerprint: str
     head: SignedHead | None
@@ -61,6 +64,7 @@ def signing(study: Study) -> Signing:
         return Signing(name, None, 0, total, 0, settings.TSA_URL)
     value: dict[str, Any] = parse_canonical(bytes(head.bytes))
     covered = {stream: count for stream, count, _sha256 in value["heads"]}
-    streams = StreamHead.objects.filter(study=study, seq__gt=0).values_list("stream", "seq")
+    streams = list(StreamHead.objects.filter(study=study, seq__gt=0).values_list("stream", "seq"))
+    own = sum(min(seq, covered.get(stream, 0)) for stream, seq in streams)
     beyond = sum(max(0, seq - covered.get(stream, 0)) for stream, seq in streams)
-    return Signing(name, head, value["receipts"], beyond, head.time_stamps.count(), settings.TSA_URL)
+    return Signing(name, head, own, beyond, head.time_stamps.count(), settings.TSA_URL)

@@ -110,8 +110,8 @@ def _claims(uids: list[str]) -> Iterable[tuple[uuid.UUID, str, str]]:
 
 
 def _plans(uids: list[str]) -> Iterable[tuple[uuid.UUID, str, str]]:
-    for row in PlanVersion.objects.filter(uid__in=uids).select_related("plan"):
-        yield row.uid, row.plan.slug, reverse("runs:plan", args=[row.plan.uid])
+    for row in PlanVersion.objects.filter(uid__in=uids).select_related("plan__study"):
+        yield row.uid, row.plan.slug, reverse("runs:plan", args=[row.plan.study.slug, row.plan.slug])
 
 
 _READERS = {
@@ -157,7 +157,7 @@ def headline(found: Mapping[str, int]) -> str:
         ngettext("%d claim", "%d claims", found["claim"]) % found["claim"],
         ngettext("%d section", "%d sections", found["section"]) % found["section"],
     )
-    return _("Stale: %s") % ", ".join(words)
+    return _("Stale: %s") % _(", ").join(words)
 
 
 # --- the graph ------------------------------------------------------------------------------------

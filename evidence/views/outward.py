@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from evidence.outward.download import build, may_export, require_export
+from evidence.outward.download import build, may_export, require_export, sees_every_stream
 from evidence.presenters.outward import holdings, signing
 from evidence.views.notes import get_study
 from runs.access import principal_of
@@ -23,10 +23,12 @@ from workbench.contracts.errors import ContractError
 def exports(request: HttpRequest, study: str) -> HttpResponse:
     """What each form of export holds, its button and its command."""
     found = get_study(request, study)
-    may = may_export(principal_of(request), found)
+    principal = principal_of(request)
+    may = may_export(principal, found)
     return render_page(
         request, "evidence/exports.html", section="exports", title=_("Exports"), study=found,
-        crumbs=study_crumbs(found, _("Exports")), of_study=found, holds=holdings(found), may=may,
+        crumbs=study_crumbs(found, _("Exports")), of_study=found, holds=holdings(found), may=may, may_export=may,
+        may_anchored=may and sees_every_stream(principal),
         signing=signing(found) if may else None,
     )  # fmt: skip
 
@@ -36,7 +38,7 @@ def exports(request: HttpRequest, study: str) -> HttpResponse:
 def export(request: HttpRequest, study: str, form: str) -> HttpResponseBase:
     """Build an export now and send it; raw trajectories are never in it."""
     found = get_study(request, study)
-    require_export(principal_of(request), found)
+    require_export(principal_of(request), found, form)
     try:
         made = build(found, form)
     except (DomainError, ContractError) as error:

@@ -248,11 +248,13 @@ def _train(world: World, run: Any, batches: int, actor: Any) -> None:
             slots += 4
             tokens += sum(t.generated_tokens for t in group.trajectories.all())
         checkpoint = add_update(world, run, checkpoint, batch, groups, config["objective"]["credit"])
+        update = m.UpdateBatch.objects.get(run=run, batch=batch)
+        told = {"batch": batch, "adapter_after": checkpoint.sha256, "update": str(update.uid)}
         append_receipt(
             f"run:{run.uid}",
             "update.applied",
             str(run.uid),
-            {"batch": batch, "adapter_after": checkpoint.sha256},
+            {**told, "record_sha256": update.record_sha256},
             actor=actor,
             at=world.tick(),
         )

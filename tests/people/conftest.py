@@ -131,6 +131,7 @@ def _parts(world: World) -> dict[str, Any]:
         **_logged(world),
         "plan": world.plan.slug,
         "plan_uid": world.plan.uid,
+        "version_uid": world.version.uid,
         "plan_sha": world.version.sha256,
         "execution": world.execution.uid,
         "run": run.uid,

@@ -10,7 +10,7 @@ from tests.people.rights_row import EVERYONE, READERS, WRITERS, Row
 
 _REVIEWERS = "lnffofff"
 _REVIEWERS_AND_WRITERS = "lnfoofoo"  # notes of the journal
-_EXPORTERS = "lnfoofoo"  # whoever writes or audits: an export names the heads of every stream
+_EXPORTERS = "lnfoofoo"  # whoever writes or audits: an export names machines and people
 _SOMEBODY_READS = "lnoooooo"
 _NOTES = "/studies/{study}/notes/"
 _JOURNAL = "/studies/{study}/journal/"
@@ -41,7 +41,7 @@ STALE = [
     Row("evidence:stale_graph", "GET", "/stale/graph/figure/{figure}/", READERS),
     Row("evidence:stale_graph", "GET", "/stale/graph/claim/{claim}/", READERS),
     Row("evidence:stale_graph", "GET", "/stale/graph/excerpt/{excerpt}/", READERS),
-    Row("evidence:stale_graph", "GET", "/stale/graph/plan/{plan_uid}/", READERS),
+    Row("evidence:stale_graph", "GET", "/stale/graph/plan/{version_uid}/", READERS),
 ]
 
 FIGURES = [
@@ -97,6 +97,7 @@ NOTES = [
 OUTWARD = [
     Row("evidence:exports", "GET", "/studies/{study}/export/", READERS),
     Row("evidence:export", "POST", "/studies/{study}/export/site/", _EXPORTERS),
+    Row("evidence:export", "POST", "/studies/{study}/export/bundle/", "lnfffffo"),  # its anchors count every stream
     Row("evidence:journal", "GET", _JOURNAL, READERS),
     Row("evidence:journal_day", "GET", _JOURNAL + "{day}/", READERS),
     Row("evidence:journal_draft", "POST", _JOURNAL + "draft/", WRITERS, {"day": "{day}"}),

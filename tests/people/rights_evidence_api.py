@@ -7,7 +7,7 @@ from tests.people.rights_row import EVERYONE, READERS, READERS_SIGNED_IN, WRITER
 _API = "/api/v1/"
 _STUDY = _API + "studies/{study}/"
 _REVIEWERS_AND_WRITERS = "lnfoofoo"
-_EXPORTERS = "lnfoofoo"
+_EXPORTERS = "nnfoofoo"
 _WORDS = {"text_en": "Rows were read.", "kind": "description"}
 _BINDING = {"key": "new", "kind": "mechanism", "binding": {"type": "excerpt", "excerpt": "counts", "number": "244"}}
 _REASON = {"reason": "it was not so"}
@@ -25,7 +25,7 @@ EVIDENCE_API = [
     Row("evidence_api:stale_settle", "POST", _API + "stale-marks/{mark}/settle", WRITERS, {"note": "read, it holds"}),
     Row("evidence_api:dependants", "GET", _API + "dependants?kind=source&uid={source}", READERS),
     Row("evidence_api:dependants", "GET", _API + "dependants?kind=excerpt&uid={excerpt}", READERS),
-    Row("evidence_api:dependants", "GET", _API + "dependants?kind=plan&uid={plan_uid}", READERS),
+    Row("evidence_api:dependants", "GET", _API + "dependants?kind=plan&uid={version_uid}", READERS),
     Row("evidence_api:excerpts", "GET", _API + "excerpts", EVERYONE),
     Row("evidence_api:excerpt", "GET", _API + "excerpts/{excerpt}", READERS),
     Row(
@@ -81,10 +81,10 @@ EVIDENCE_API = [
     ),
     # The public half of a key pair is for whoever checks a bundle.
     Row("evidence_api:signing_key", "GET", _API + "signing-key", EVERYONE),
-    # Heads count the streams of the whole site: for whoever audits any study, a stranger as admin of their own.
-    Row("evidence_api:heads", "GET", _API + "heads", "loffofoo"),
-    Row("evidence_api:export_bundle", "GET", _STUDY + "export/bundle", _EXPORTERS),
-    Row("evidence_api:export_crate", "GET", _STUDY + "export/crate", _EXPORTERS),
+    # Heads, and so the anchors of a bundle, count the streams of the whole site, the stranger's private study too.
+    Row("evidence_api:heads", "GET", _API + "heads", "lffffffo"),
+    Row("evidence_api:export_bundle", "GET", _STUDY + "export/bundle", "nnfffffo"),
+    Row("evidence_api:export_crate", "GET", _STUDY + "export/crate", "nnfffffo"),
     Row("evidence_api:export_site", "GET", _STUDY + "export/site", _EXPORTERS),
     Row("evidence_api:journal", "GET", _STUDY + "journal", READERS),
     Row("evidence_api:journal", "POST", _STUDY + "journal", WRITERS, {"day": "{day}"}),

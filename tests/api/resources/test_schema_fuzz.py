@@ -24,11 +24,14 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from evidence.models import Source
 from runs.actions.tracking import create_logged_run
 from runs.api.schema import document
 from runs.metrics.store import LoggedPoint, log_points
-from runs.models import Receipt, TrackedRun
+from runs.models import Receipt, TrackedRun, User
 from tests.api.calls import Api
+from tests.api.conftest import AT
+from tests.evidence_rows import add_evidence, names_of
 from tests.pages.state import World
 from workbench.wsgi import application as server
 
@@ -71,14 +74,31 @@ def logged(world: World) -> UUID:
     return head.run.uid
 
 
+def evidence(world: World) -> dict[str, Any]:
+    """Names of evidence of every kind in the study; made once."""
+    source = Source.objects.filter(study=world.study, path="pilot.md").first()
+    if source is None:
+        author = User.objects.get_or_create(username="fuzz-author")[0]
+        return add_evidence(world.study, author, User.objects.get_or_create(username="fuzz-reviewer")[0], AT)
+    return names_of(world.study)
+
+
 def known(world: World) -> dict[str, dict[str, Any]]:
     """Path parameters of rows that exist, by the address's first part."""
     run = world.runs["e3-s17"]
     group = run.groups.first()
     trajectory = group.trajectories.first()
     task = group.task
+    names = evidence(world)
     return {
-        "studies": {"slug": world.study.slug},
+        "studies": {"slug": world.study.slug, "number": names["notes"]},
+        "sources": {"uid": str(names["source"]), "number": 1},
+        "excerpts": {"uid": str(names["excerpt"])},
+        "figures": {"uid": str(names["figure"])},
+        "claims": {"uid": str(names["claim"])},
+        "links": {"uid": str(names["link"])},
+        "reviews": {"uid": str(names["review"]), "name": names["link_item"]},
+        "stale-marks": {"uid": str(names["mark"])},
         "plans": {"uid": str(world.plan.uid)},
         "executions": {"uid": str(world.execution.uid), "verb": "pause"},
         "runs": {"uid": str(run.uid), "key": "reward", "verb": "resume"},
@@ -115,6 +135,10 @@ def fuzz(label: str, world: World, api: Api, examples: int) -> None:
             case.path_parameters.update({k: v for k, v in rows.get(first, {}).items() if k in case.path_parameters})
         if real and first == "events":
             case.query = {"run": str(world.runs["e3-s17"].uid), **{k: v for k, v in case.query.items() if k == "limit"}}
+        if real and first == "dependants":
+            case.query = {"kind": "source", "uid": rows["sources"]["uid"]}
+        if real and case.path_parameters and operation.path.endswith("/difference") and first == "sources":
+            case.query = {"before": 1, "after": 2}
         if case.query and "wait" in case.query:
             case.query.pop("wait")  # it would wait
         case.call_and_validate(headers={"Authorization": f"Bearer {api.secret}"}, checks=CHECKS)
