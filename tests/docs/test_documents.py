@@ -48,7 +48,7 @@ def test_plan_document_lists_exactly_the_fields_of_the_schema() -> None:
 def test_readme_names_only_commands_and_targets_that_exist() -> None:
     """Every ``manage.py X`` and ``make X`` of the README can be called."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = set(re.findall(r"manage\.py (\w+)", text))
+    commands = set(re.findall(r"manage\.py ([\w-]+)", text))
     assert commands and commands <= set(get_commands())
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, flags=re.MULTILINE))
