@@ -40,8 +40,8 @@ PHRASES: Mapping[str, Phrase] = {
     ),
     "member.added": Phrase(DECIDED, "A member was added.", "新增一位成员。"),
     "member.removed": Phrase(DECIDED, "A member was removed.", "移除一位成员。"),
-    "plan.frozen": Phrase(DECIDED, "A plan was frozen.", "计划已冻结。"),
-    "plan.superseded": Phrase(CORRECTED, "A plan was superseded: [[/reason]]", "计划被取代：[[/reason]]"),
+    "plan.frozen": Phrase(DECIDED, "A plan was frozen.", "方案已冻结。"),
+    "plan.superseded": Phrase(CORRECTED, "A plan was superseded: [[/reason]]", "方案被取代：[[/reason]]"),
     "execution.started": Phrase(RAN, "An execution began.", "执行开始。"),
     "execution.closed": Phrase(
         FINISHED,
@@ -99,12 +99,12 @@ PHRASES: Mapping[str, Phrase] = {
         "外部运行由 [[/from]] 变为 [[/to]]。",
     ),
     "logged_run.renamed": Phrase(CORRECTED, "A logged run was renamed.", "外部运行已改名。"),
-    "logged_run.linked": Phrase(DECIDED, "A logged run was linked to a plan.", "外部运行已关联计划。"),
+    "logged_run.linked": Phrase(DECIDED, "A logged run was linked to a plan.", "外部运行已关联方案。"),
     "import.begun": Phrase(RAN, "An import began.", "导入开始。"),
     "import.ended": Phrase(FINISHED, "An import ended: [[/state]].", "导入结束：[[/state]]。"),
     "metrics.sealed": _many(RAN, "Chunks of logged metrics sealed: [[#]].", "封存指标数据块：[[#]]。"),
     "evidence.excerpt": _many(ADDED, "Excerpts added: [[#]], the last [[/key]].", "新增摘录：[[#]]，最近 [[/key]]。"),
-    "evidence.link": _many(ADDED, "Links between claims and evidence added: [[#]].", "新增论断与证据的关联：[[#]]。"),
+    "evidence.link": _many(ADDED, "Links between claims and evidence added: [[#]].", "新增主张与证据的关联：[[#]]。"),
     "source.described": _many(CORRECTED, "Descriptions of sources recorded: [[#]].", "登记来源说明：[[#]]。"),
     "evidence.link_withdrawal": Phrase(CORRECTED, "A link was withdrawn: [[/reason]]", "撤回一条关联：[[/reason]]"),
     "evidence.stale_mark": _many(
@@ -116,7 +116,7 @@ PHRASES: Mapping[str, Phrase] = {
     "evidence.notes_version": Phrase(
         DECIDED,
         "Notes saved as version [[/number]].",
-        "说明页已保存为第 [[/number]] 版。",
+        "研究手记已保存为第 [[/number]] 版。",
     ),
     "evidence.acceptance": Phrase(
         DECIDED,
@@ -158,19 +158,19 @@ def _figure_version(body: Body) -> Phrase:
 
 def _claim_version(body: Body) -> Phrase:
     if body["held_to"] == "withdrawn":
-        return Phrase(CORRECTED, "A claim was withdrawn: [[/reason]]", "论断已撤回：[[/reason]]")
+        return Phrase(CORRECTED, "A claim was withdrawn: [[/reason]]", "主张已撤回：[[/reason]]")
     if body["held_to"]:
         return Phrase(
             DECIDED,
             "A claim was lowered to [[/held_to]]: [[/reason]]",
-            "论断降为 [[/held_to]]：[[/reason]]",
+            "主张降为 [[/held_to]]：[[/reason]]",
         )
     if body["number"] == 1:
-        return _many(ADDED, "Claims written: [[#]].", "新增论断：[[#]]。")
+        return _many(ADDED, "Claims written: [[#]].", "新增主张：[[#]]。")
     return Phrase(
         CORRECTED,
         "A claim has version [[/number]]: [[/reason]]",
-        "论断更新为第 [[/number]] 版：[[/reason]]",
+        "主张更新为第 [[/number]] 版：[[/reason]]",
     )
 
 

@@ -50,6 +50,8 @@ COMPARED: tuple[tuple[str, Any], ...] = (
 def _said(version: ClaimVersion, name: str) -> str:
     """A column of a version as the history shows it."""
     value = getattr(version, name)
+    if name == "kind":
+        return str(shown.CLAIM_KINDS.get(value, value))
     return str(value or "") if name != "plan_version" or value is None else f"{value.plan.slug} {value.sha256[:12]}"
 
 

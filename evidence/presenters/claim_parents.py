@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.urls import NoReverseMatch, reverse
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 
 from evidence.models import Claim, StaleMark
 from evidence.presenters.reviews import STATUSES
@@ -51,11 +51,13 @@ def dependants_of(claim: Claim) -> tuple[Dependant, ...]:
         mark = TABLES["evidence"]["stale"] if path.uid in stale else None
         if path.kind == SECTION:
             name = names.get(path.uid, path.uid[:8])
-            found.append(Dependant(now("Notes page, section %(name)s") % {"name": name}, _notes_url(claim, name), mark))
+            found.append(
+                Dependant(gettext("Notes page, section %(name)s") % {"name": name}, _notes_url(claim, name), mark)
+            )
         elif path.uid in claims:
             row = claims[path.uid]
             url = reverse("evidence:claim", args=[row.uid])
-            found.append(Dependant(now("Claim %(key)s") % {"key": row.key}, url, mark or STATUSES[row.status]))
+            found.append(Dependant(gettext("Claim %(key)s") % {"key": row.key}, url, mark or STATUSES[row.status]))
     return tuple(found)
 
 

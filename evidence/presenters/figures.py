@@ -301,12 +301,18 @@ def page_of(chip: Chip, language: str | None) -> dict[str, Any]:
 
 
 # Members that the page shows in another way: as a quotation, as operands, in words.
+_WORDS = {
+    "occurrence": _("occurrence"), "source": _("source"), "pointer": _("JSON pointer"), "column": _("column"),
+    "key_column": _("key column"), "key": _("row"), "sha256": _("hash of the receipt"), "endpoint": _("endpoint"),
+    "quantity": _("quantity"), "arms": _("arms"), "checkpoint": _("checkpoint"), "condition": _("condition"),
+    "split": _("split"), "outcome": _("outcome"), "part": _("part"),
+}  # fmt: skip
 _HIDDEN = ("type", "figures", "fills", "reason_en", "reason_zh", "expression", "excerpt", "number")
 
 
 def _binding_rows(version: FigureVersion) -> list[tuple[str, str]]:
     """Members of a binding as they are stored, but for those that the page shows in another way."""
-    return [(name, str(value)) for name, value in version.binding.items() if name not in _HIDDEN]
+    return [(str(_WORDS.get(name, name)), str(value)) for name, value in version.binding.items() if name not in _HIDDEN]
 
 
 # --- the editor's search ---------------------------------------------------------------------------

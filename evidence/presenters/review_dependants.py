@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 
 from evidence.models import Claim, Link, StaleMark
 from evidence.presenters import reviews as shown
@@ -43,8 +43,8 @@ def sections_that_show(claim: Claim) -> tuple[Dependant, ...]:
     }
     return tuple(
         Dependant(
-            now("Notes page, section %(name)s") % {"name": names.get(path.uid, path.uid[:8])}, "",
-            TABLES["evidence"]["stale"] if path.uid in stale else None, "" if path.uid in stale else now("current"),
+            gettext("Notes page, section %(name)s") % {"name": names.get(path.uid, path.uid[:8])}, "",
+            TABLES["evidence"]["stale"] if path.uid in stale else None, "" if path.uid in stale else gettext("current"),
         )
         for path in paths[:DEPENDANTS_MOST]
     )  # fmt: skip

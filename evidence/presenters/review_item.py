@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import get_language
-from django.utils.translation import gettext as now
+from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from evidence.foretold import foretell
@@ -224,10 +223,10 @@ def scale_of(status: str, cap: str) -> tuple[Stop, ...]:
 def _foretold(before: str, after: Derived) -> str:
     word = shown.STATUSES[after.status].word
     if after.status == before:
-        return now("status stays %(status)s") % {"status": word}
+        return gettext("status stays %(status)s") % {"status": word}
     if after.disputed:
-        return now("status falls to %(status)s until it is answered and accepted") % {"status": word}
-    return now("status becomes %(status)s") % {"status": word}
+        return gettext("status falls to %(status)s until it is answered and accepted") % {"status": word}
+    return gettext("status becomes %(status)s") % {"status": word}
 
 
 def _cards(claim: Claim, link: Link | None, me: Actor | None, found: str, at: datetime) -> tuple[Card, ...]:
@@ -245,29 +244,30 @@ def _title(item: Item, pane: SourcePane) -> str:
     if item.kind == "link":
         main, figure = pane.main, item.row.figure
         if figure is not None:
-            return now("Does figure %(figure)s carry claim %(claim)s?") % {"figure": figure.key, "claim": key}
+            return gettext("Does figure %(figure)s carry claim %(claim)s?") % {"figure": figure.key, "claim": key}
         source = item.row.excerpt.version.source
+        values: dict[str, Any] = {"source": source, "claim": key}
         if main is None or main.first_line is None:
-            return now("Does this quotation of %(source)s carry claim %(claim)s?") % {"source": source, "claim": key}
-        values = {"first": main.first_line, "last": main.last_line, "source": source, "claim": key}
+            return gettext("Does this quotation of %(source)s carry claim %(claim)s?") % values
+        values |= {"first": main.first_line, "last": main.last_line}
         if main.first_line == main.last_line:
-            return now("Does line %(first)d of %(source)s carry claim %(claim)s?") % values
-        return now("Do lines %(first)d to %(last)d of %(source)s carry claim %(claim)s?") % values
+            return gettext("Does line %(first)d of %(source)s carry claim %(claim)s?") % values
+        return gettext("Do lines %(first)d to %(last)d of %(source)s carry claim %(claim)s?") % values
     if item.kind == "claim":
-        return now("Does its evidence still carry claim %(claim)s?") % {"claim": key}
+        return gettext("Does its evidence still carry claim %(claim)s?") % {"claim": key}
     if item.kind == "answer":
-        return now("What answers %(who)s on claim %(claim)s?") % {"who": item.row.actor.name, "claim": key}
+        return gettext("What answers %(who)s on claim %(claim)s?") % {"who": item.row.actor.name, "claim": key}
     if item.kind == "source":
-        return now("What still holds that rests on %(source)s?") % {"source": item.row}
-    return now("What still holds that rests on figure %(figure)s?") % {"figure": item.row.key}
+        return gettext("What still holds that rests on %(source)s?") % {"source": item.row}
+    return gettext("What still holds that rests on figure %(figure)s?") % {"figure": item.row.key}
 
 
 def _wrote(what: str) -> str:
     """What somebody wrote, in the reader's language."""
     found = re.fullmatch(r"version (\d+) of claim (.+)", what)
     if found:
-        return now("version %(n)s of claim %(claim)s") % {"n": found[1], "claim": found[2]}
-    return now("a link of claim %(claim)s") % {"claim": what.rpartition(" ")[2]}
+        return gettext("version %(n)s of claim %(claim)s") % {"n": found[1], "claim": found[2]}
+    return gettext("a link of claim %(claim)s") % {"claim": what.rpartition(" ")[2]}
 
 
 def _why_not(
@@ -275,16 +275,16 @@ def _why_not(
 ) -> str:
     """Why the caller can record no verdict here; empty where they can."""
     if not can(principal, REVIEW_WRITE, item.study):
-        return now("Only reviewers of this study record verdicts.")
+        return gettext("Only reviewers of this study record verdicts.")
     wrote = next((what for author, what in authors if me is not None and author.pk == me.pk), None)
     if wrote is not None:
-        return now("You wrote %(what)s; somebody who wrote none of it reviews it.") % {"what": _wrote(wrote)}
+        return gettext("You wrote %(what)s; somebody who wrote none of it reviews it.") % {"what": _wrote(wrote)}
     if item.held is not None and (me is None or item.held.actor_id != me.pk):
-        return now("%(who)s holds this item until %(until)s.") % {
+        return gettext("%(who)s holds this item until %(until)s.") % {
             "who": item.held.actor.name, "until": f"{item.held.until:%H:%M:%SZ}",
         }  # fmt: skip
     if item.claim is not None and item.claim.status == Claim.WITHDRAWN:
-        return now("The claim is withdrawn.")
+        return gettext("The claim is withdrawn.")
     return ""
 
 
@@ -346,7 +346,7 @@ def _first_time(principal: Principal) -> Actor | None:
 def _family(actor: Actor) -> str:
     """A family for reading: a person without a recorded one is of their own."""
     name = family_of(actor)
-    return str(now("own family")) if name == f"{actor.kind}:{actor.uid}" else name
+    return str(gettext("own family")) if name == f"{actor.kind}:{actor.uid}" else name
 
 
 def _may_answer(principal: Principal, item: Item, me: Actor | None) -> bool:

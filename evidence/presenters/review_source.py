@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 
 from evidence.binding.places import find, stored_bytes
 from evidence.models import Excerpt, Figure, Source, SourceVersion
@@ -99,10 +99,10 @@ EMPTY = SourcePane(None, None, None, (), 0, (), "", False, False, False)
 def _text_of(version: SourceVersion) -> tuple[bytes | None, Text | None, str]:
     """(bytes, text, trouble) of a version: what lies under its name now, whatever it hashes to."""
     if not version.held:
-        return None, None, now("A hash was recorded elsewhere; the bytes are not held here.")
+        return None, None, gettext("A hash was recorded elsewhere; the bytes are not held here.")
     data = stored_bytes(version)
     if data is None:
-        return None, None, now("The bytes are gone; the store holds none of this hash.")
+        return None, None, gettext("The bytes are gone; the store holds none of this hash.")
     try:
         return data, text_of_bytes(data, version.source.form), ""
     except ContractError as error:

@@ -9,8 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 from django.urls import reverse
-from django.utils.translation import get_language, ngettext_lazy
-from django.utils.translation import gettext as now
+from django.utils.translation import get_language, gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from evidence.actions.reviews import KINDS
@@ -311,8 +310,8 @@ def headline(counts: Mapping[str, int]) -> str:
     """The page's first sentence, from the counts."""
     waiting = [f"{counts[kind]:,} {kind_words(kind, counts[kind])}" for kind in KINDS if counts[kind]]
     if not waiting:
-        return now("Nothing waits for a review.")
-    return now("Waiting for a person: %(what)s.") % {"what": now(", ").join(waiting)}
+        return gettext("Nothing waits for a review.")
+    return gettext("Waiting for a person: %(what)s.") % {"what": gettext(", ").join(waiting)}
 
 
 def strip(counts: Mapping[str, int], done: int, here: tuple[str, int | None] | None = None) -> list[list[str]]:

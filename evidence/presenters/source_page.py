@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from evidence.actions.sources import BytesUnavailable, lying_bytes
@@ -132,14 +132,14 @@ def body_of(
     try:
         if not version.held:
             raise BytesUnavailable(
-                now("A hash was recorded elsewhere and the bytes are not held here; quotations are transcriptions.")
+                gettext("A hash was recorded elsewhere and the bytes are not held here; quotations are transcriptions.")
             )
         if source.form in TEXTS and (version.size or 0) > WHOLE_MOST:
             _of_large(body, version, excerpts, show, first)
             return body
         data = lying_bytes(version)
         if data is None:
-            raise BytesUnavailable(now("The bytes are gone; the store holds none of this hash."))
+            raise BytesUnavailable(gettext("The bytes are gone; the store holds none of this hash."))
         text = text_of_bytes(data, source.form)
         if body.way == VALUES:
             values = json_values(data, excerpts, at)
@@ -154,7 +154,7 @@ def body_of(
     except SelectorError as error:
         if body.way != LINES:  # no JSON or no table after all: its lines can be read
             return body_of(version, excerpts, way=LINES, show=show, first=first)
-        body.trouble = now("This form has no text to show. %(why)s") % {"why": error}
+        body.trouble = gettext("This form has no text to show. %(why)s") % {"why": error}
     return body
 
 
@@ -260,7 +260,7 @@ def place_words(excerpt: Excerpt) -> str:
     """Where an excerpt stands, in words: lines, pointer or cell."""
     head, selector = head_of(excerpt), excerpt.selector
     if excerpt.form == Excerpt.POINTER:
-        return str(selector["pointer"]) or now("the whole document")
+        return str(selector["pointer"]) or gettext("the whole document")
     if excerpt.form == Excerpt.CELL:
         return f"{selector['key_column']} = {selector['key']}, {selector['column']}"
     first = head.first_line if head is not None and head.first_line else selector.get("line")
@@ -268,8 +268,8 @@ def place_words(excerpt: Excerpt) -> str:
     if not first:
         return ""
     if first == last:
-        return now("line %(n)s") % {"n": first}
-    return now("lines %(first)s to %(last)s") % {"first": first, "last": last}
+        return gettext("line %(n)s") % {"n": first}
+    return gettext("lines %(first)s to %(last)s") % {"first": first, "last": last}
 
 
 def quotations(excerpts: Sequence[Excerpt], body: Body) -> list[Quotation]:

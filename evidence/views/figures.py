@@ -41,8 +41,12 @@ def _study(request: HttpRequest, slug: str) -> Study:
     return found
 
 
-def _crumbs(*last: Crumb) -> list[Crumb]:
-    return [Crumb(_("Figures"), reverse("evidence:figures")), *last]
+def _crumbs(study: Study, *last: Crumb) -> list[Crumb]:
+    return [
+        Crumb(study.slug, reverse("runs:study", args=[study.slug])),
+        Crumb(_("Figures"), f"{reverse('evidence:figures')}?study={study.slug}"),
+        *last,
+    ]
 
 
 @require_safe
@@ -68,7 +72,7 @@ def one(request: HttpRequest, uid: uuid.UUID) -> HttpResponse:
     study = chip.figure.study
     return render_page(
         request, "evidence/figure.html", section=SECTION, title=chip.key, study=study, own=study,
-        crumbs=_crumbs(Crumb(chip.key)), language=get_language(),
+        crumbs=_crumbs(study, Crumb(chip.key)), language=get_language(),
         may_write=can(principal_of(request), EVIDENCE_WRITE, study), **shown.page_of(chip, get_language()),
     )  # fmt: skip
 
@@ -144,7 +148,7 @@ def new(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     return render_page(
         request, "evidence/figure_form.html", section=SECTION, title=_("Bind a figure"), study=study,
-        crumbs=_crumbs(Crumb(_("Bind a figure"))), status=422 if problem else 200, **context,
+        crumbs=_crumbs(study, Crumb(_("Bind a figure"))), status=422 if problem else 200, **context,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from django.utils.functional import Promise
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from runs.presenters.layers.titles import title_of, word_of
@@ -179,7 +179,7 @@ def _place(piece: Piece) -> str:
     parts = [str(word_of(value)) for _, value in piece.labels]
     if piece.split is not None:
         parts.append(str(word_of(piece.split)))
-    return f" ({now(', ').join(parts)})" if parts else ""
+    return f" ({gettext(', ').join(parts)})" if parts else ""
 
 
 def answer_of(layer: str, signals: Signals, pieces: Sequence[Piece] | None = None) -> Answer:
@@ -193,8 +193,8 @@ def answer_of(layer: str, signals: Signals, pieces: Sequence[Piece] | None = Non
             continue
         parts.append(said)
         rules.append(f"{piece.name}{label}: {said}")
-    joined = now("; ").join(parts)
-    sentence = joined[:1].upper() + joined[1:] + now(".") if joined else ""
+    joined = gettext("; ").join(parts)
+    sentence = joined[:1].upper() + joined[1:] + gettext(".") if joined else ""
     return Answer(layer, QUESTIONS[layer], sentence, tuple(missing), tuple(rules))
 
 

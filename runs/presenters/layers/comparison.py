@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from django.utils.functional import Promise
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from runs.access import Principal, visible
 from runs.metrics import codec
@@ -100,7 +99,7 @@ def judged_apart(runs: Sequence[Run]) -> str:
     One run of each arm speaks for its arm; the rule is that of the comparison of runs.
     """
     if any(run.origin != Run.NATIVE for run in runs):
-        return now("grader, tasks and environment of runs from elsewhere are not known here")
+        return gettext("grader, tasks and environment of runs from elsewhere are not known here")
     kinds = {(run.plan_version_id, run.arm_id): run for run in reversed(runs)}
     verdict = comparability(list(kinds.values()))
     return "" if verdict.comparable else verdict.names()
@@ -117,15 +116,15 @@ def sections_of(quantities: Sequence[Quantity]) -> list[Section]:
 def headline(runs: Sequence[Run], arms: Sequence[Arm], quantities: Sequence[Quantity]) -> str:
     """The page's first sentence."""
     if not quantities:
-        return now("These %(n)d runs share no quantity.") % {"n": len(runs)}
+        return gettext("These %(n)d runs share no quantity.") % {"n": len(runs)}
     elsewhere = sum(run.origin != Run.NATIVE for run in runs)
     text = ngettext(
         "%(n)d runs in %(a)d arm share %(q)d quantities", "%(n)d runs in %(a)d arms share %(q)d quantities", len(arms)
     ) % {"n": len(runs), "a": len(arms), "q": len(quantities)}
     if elsewhere:
         more = ngettext("%(n)d run is from elsewhere", "%(n)d runs are from elsewhere", elsewhere) % {"n": elsewhere}
-        text = now("%(text)s; %(more)s") % {"text": text, "more": more}
-    return text + now(".")
+        text = gettext("%(text)s; %(more)s") % {"text": text, "more": more}
+    return text + gettext(".")
 
 
 def live_runs(runs: Sequence[Run]) -> frozenset[int]:

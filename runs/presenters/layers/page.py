@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext as now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from runs.metrics.read import SeriesInfo, load, series_of
@@ -207,13 +207,13 @@ def headline(sections: Sequence[Section]) -> str:
     warnings = [
         view for section in sections for view in section.fired if view.is_warning and not view.found.is_dismissed
     ]
-    text = now("%(n)d of 6 layers measured") % {"n": len(measured)}
+    text = gettext("%(n)d of 6 layers measured") % {"n": len(measured)}
     if not measured:
-        return now("Nothing measured yet")
+        return gettext("Nothing measured yet")
     if not warnings:
-        return now("%(text)s, no warning fired") % {"text": text}
-    titles = now(", ").join(str(view.found.reading.title) for view in warnings[:3])
+        return gettext("%(text)s, no warning fired") % {"text": text}
+    titles = gettext(", ").join(str(view.found.reading.title) for view in warnings[:3])
     more = len(warnings) - 3
     if more > 0:
-        titles = now("%(titles)s and %(n)d more") % {"titles": titles, "n": more}
-    return now("%(text)s; may be wrong: %(titles)s") % {"text": text, "titles": titles}
+        titles = gettext("%(titles)s and %(n)d more") % {"titles": titles, "n": more}
+    return gettext("%(text)s; may be wrong: %(titles)s") % {"text": text, "titles": titles}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count
-from django.utils.translation import gettext as now
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 from runs.actions.import_batch import rollout_body
 from runs.models import (
@@ -111,16 +110,16 @@ def headline(head: TrackedRun, facts: Facts, imports: Sequence[ImportView]) -> s
         found = ngettext("%(p)s points of %(n)d name", "%(p)s points of %(n)d names", facts.names)
         parts.append(found % {"p": f"{facts.points:,}", "n": facts.names})
     else:
-        parts.append(now("no point logged"))
+        parts.append(gettext("no point logged"))
     if facts.rollouts:
         found = ngettext("%(n)s rollout", "%(n)s rollouts", facts.rollouts)
         parts.append(found % {"n": f"{facts.rollouts:,}"})
     if facts.attempts > 1:
-        parts.append(now("%(n)d attempts") % {"n": facts.attempts})
+        parts.append(gettext("%(n)d attempts") % {"n": facts.attempts})
     lost = sum(view.lost for view in imports)
     if head.partial or lost:
         parts.append(ngettext("partial: %(n)d problem", "partial: %(n)d problems", lost) % {"n": lost})
-    return now("%(name)s: %(facts)s.") % {"name": head.name, "facts": now(", ").join(parts)}
+    return gettext("%(name)s: %(facts)s.") % {"name": head.name, "facts": gettext(", ").join(parts)}
 
 
 def body_of(row: ImportedRollout) -> tuple[dict[str, Any] | None, str]:
