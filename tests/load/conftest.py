@@ -8,6 +8,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoDbBlocker
 
+from tests.load.evidence import add_evidence
 from tests.load.generate import SMALL, generate
 from tests.load.points import add_logged
 
@@ -17,5 +18,6 @@ def filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     with django_db_blocker.unblock(), transaction.atomic():
         generate(SMALL)
         add_logged(30)
+        add_evidence(60, 60)
         yield
         transaction.set_rollback(True)

@@ -22,6 +22,7 @@ def prepare() -> None:
     from django.utils import timezone
 
     from runs.models import Membership, Plan, Run, Study, User
+    from tests.load.evidence import add_evidence
     from tests.load.generate import FULL, PRIVATE, add_draft, generate
     from tests.load.points import add_logged
 
@@ -29,6 +30,7 @@ def prepare() -> None:
     if not Run.objects.exists():
         generate(FULL)
     add_logged(FULL.runs)
+    add_evidence()
     if not Plan.objects.filter(slug="draft").exists():
         add_draft()
     Study.objects.filter(slug=PRIVATE).update(visibility="private")

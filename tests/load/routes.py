@@ -14,6 +14,7 @@ from runs.api.base import ListView
 from runs.models import Plan, Study, Task, TaskSet
 from runs.query.keys import HAS, IS, KEYS
 from runs.query.lists import LISTS
+from tests.load.evidence import UNMEASURED_EVIDENCE, evidence_addresses
 from tests.load.generate import Size, sha, uid
 from tests.load.logged import logged_addresses
 from tests.load.pages import addresses
@@ -46,7 +47,7 @@ MORE = {
 
 
 # Routes without an address here: what only changes something, and what needs bytes or series that the world does not hold.
-UNMEASURED = frozenset({
+UNMEASURED = UNMEASURED_EVIDENCE | frozenset({
     "logout", "account_logout", "account_inactive", "account_signup", "account_change_password",
     "account_reauthenticate", "account_login", "ready", "metrics", "api:token_revoke", "api:plan_create",
     "api:plan_validate", "api:plan_inspect", "api:plan_freeze", "api:plan_supersede", "api:plan_start",
@@ -67,7 +68,7 @@ def named() -> Iterator[tuple[str, str]]:
     def walk(patterns: list[Any], space: str, before: str) -> Iterator[tuple[str, str]]:
         for entry in patterns:
             if isinstance(entry, URLResolver):
-                if entry.namespace in ("api", "runs"):
+                if entry.namespace in ("api", "runs", "evidence", "evidence_api"):
                     yield from walk(entry.url_patterns, f"{entry.namespace}:", before + str(entry.pattern))
             else:
                 yield space + str(entry.name), before + str(entry.pattern)
@@ -168,4 +169,4 @@ def lists_of_api(size: Size) -> dict[str, str]:
 def everything(size: Size) -> dict[str, str]:
     """Name -> address of all that is bounded. Needs the generated database."""
     pages = {f"page: {name}": address for name, address in addresses(size).items()}
-    return pages | details(size) | lists_of_api(size) | queries() | logged_addresses()
+    return pages | details(size) | lists_of_api(size) | queries() | logged_addresses() | evidence_addresses()
