@@ -11,10 +11,16 @@ from evidence.journal import phrases as p
 
 register = template.Library()
 GROUP_WORDS: dict[str, Any] = {
-    p.RAN: _("What ran"), p.FINISHED: _("What finished"), p.FAILED: _("What failed"), p.CORRECTED: _("What was corrected"),
-    p.DECIDED: _("What was decided"), p.ADDED: _("What was added"), p.OPENED: _("Problems opened"), p.CLOSED: _("Problems closed"),
+    p.RAN: _("What ran"),
+    p.FINISHED: _("What finished"),
+    p.FAILED: _("What failed"),
+    p.CORRECTED: _("What was corrected"),
+    p.DECIDED: _("What was decided"),
+    p.ADDED: _("What was added"),
+    p.OPENED: _("Problems opened"),
+    p.CLOSED: _("Problems closed"),
     p.PENDING: _("Pending at the end of the day"),
-}  # fmt: skip
+}
 WORDS: dict[str, Any] = {
     "supported": _("supported"), "partly": _("partly supported"), "not_established": _("not established"),
     "pending": _("pending"), "refuted": _("refuted"), "withdrawn": _("withdrawn"), "stale": _("stale"),

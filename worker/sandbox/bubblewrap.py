@@ -129,11 +129,11 @@ class Bubblewrap:
         base = sys.base_prefix
         if not base.startswith("/usr"):
             found += ["--ro-bind", base, base]
-        for place, folder in program.shown.items():
-            found += ["--ro-bind", str(folder), place]
+        for place, shown in program.shown.items():
+            found += ["--ro-bind", str(shown), place]
         found += ["--proc", "/proc", *_masks(), "--dev", "/dev"]
-        for place in ("/tmp", "/dev/shm"):
-            found += ["--size", str(limits.scratch_bytes), "--tmpfs", place]
+        for scratch in ("/tmp", "/dev/shm"):
+            found += ["--size", str(limits.scratch_bytes), "--tmpfs", scratch]
         found += ["--bind", str(workspace), "/w", "--chdir", "/w", "--remount-ro", "/dev", "--remount-ro", "/"]
         for name, value in {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", **program.environment}.items():
             found += ["--setenv", name, value]
