@@ -80,7 +80,7 @@ def _of_execution(execution: Execution) -> Iterator[Own]:
         yield _own(f"{base}/summary.json", Source.RECEIPT, "json", aggregate, *title)
         title = f"Endpoints of {label} as a table", f"{label} 的终点指标表"
         yield _own(f"{base}/endpoints.csv", Source.EXPORT, "csv", endpoint_table(parse_canonical(aggregate)), *title)
-    title = f"Receipts of the execution of {label}", f"{label} 执行过程的收据"
+    title = f"Receipts of the execution of {label}", f"{label} 执行过程的回执"
     yield _own(f"{base}/receipts.jsonl", Source.RECEIPT, "jsonl", _receipts(execution), *title)
     # last: where the closure is a source, everything else is one too
     yield _own(f"{base}/closure.json", Source.CLOSURE, "json", closure, f"Closure of {label}", f"{label} 的封存清单")

@@ -30,7 +30,7 @@ LABELS: dict[str, tuple[str, words.Text]] = {  # short name -> (file, what it is
     "plan": ("plan.json", words.text("The frozen plan", "冻结的方案")),
     "closure": ("closure.json", words.text("The closure manifest", "封存清单")),
     "summary": ("summary.json", words.text("The evaluation summary", "评估汇总")),
-    "receipts": ("receipts.jsonl", words.text("Receipts of the execution", "执行过程的收据")),
+    "receipts": ("receipts.jsonl", words.text("Receipts of the execution", "执行过程的回执")),
 }
 
 

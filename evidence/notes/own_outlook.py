@@ -116,6 +116,6 @@ def milestones(own: Own) -> Block:
         {"date": day, "title": dict(title)} for day, title in dict.fromkeys((d, tuple(t.items())) for d, t in moments)
     ]
     return {
-        "summary": T("From receipts; days in UTC.", "取自收据；日期为 UTC。"),
+        "summary": T("From receipts; days in UTC.", "取自回执；日期为 UTC。"),
         "blocks": [{"type": "timeline", "items": items}],
     }
