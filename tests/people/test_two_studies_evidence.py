@@ -128,9 +128,10 @@ def test_counts_are_of_what_one_sees(place: Place, stranger: Client) -> None:
     assert sum(queue.counts(Principal(place.people["viewer"])).values()) > 0
     assert _ask(place, "stranger", "reviews/queue").json()["counts"].keys() == {*queue.KINDS}
     assert set(_ask(place, "stranger", "reviews/queue").json()["counts"].values()) == {0}
-    for model in (Source, Excerpt, Figure, Claim, Link, Review, StaleMark, NotesVersion):
-        assert visible(Principal(place.people["viewer"]), model._default_manager.all(), "study").exists()  # type: ignore[type-var]
-        assert not visible(principal, model._default_manager.all(), "study").exists()  # type: ignore[type-var]
+    models: tuple[Any, ...] = (Source, Excerpt, Figure, Claim, Link, Review, StaleMark, NotesVersion)
+    for model in models:
+        assert visible(Principal(place.people["viewer"]), model._default_manager.all(), "study").exists()
+        assert not visible(principal, model._default_manager.all(), "study").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,17 +24,16 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from evidence.models import Source
 from runs.actions.tracking import create_logged_run
 from runs.api.schema import document
 from runs.metrics.store import LoggedPoint, log_points
-from runs.models import Receipt, TrackedRun, User
+from runs.models import Receipt, TrackedRun
 from tests.api.calls import Api
-from tests.api.conftest import AT
-from tests.evidence_rows import add_evidence, names_of
+from tests.evidence_rows import names_of
 from tests.pages.state import World
 from workbench.wsgi import application as server
 
+pytestmark = pytest.mark.usefixtures("evidence")
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -74,22 +73,13 @@ def logged(world: World) -> UUID:
     return head.run.uid
 
 
-def evidence(world: World) -> dict[str, Any]:
-    """Names of evidence of every kind in the study; made once."""
-    source = Source.objects.filter(study=world.study, path="pilot.md").first()
-    if source is None:
-        author = User.objects.get_or_create(username="fuzz-author")[0]
-        return add_evidence(world.study, author, User.objects.get_or_create(username="fuzz-reviewer")[0], AT)
-    return names_of(world.study)
-
-
 def known(world: World) -> dict[str, dict[str, Any]]:
     """Path parameters of rows that exist, by the address's first part."""
     run = world.runs["e3-s17"]
     group = run.groups.first()
     trajectory = group.trajectories.first()
     task = group.task
-    names = evidence(world)
+    names = names_of(world.study)
     return {
         "studies": {"slug": world.study.slug, "number": names["notes"]},
         "sources": {"uid": str(names["source"]), "number": 1},
