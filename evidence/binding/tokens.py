@@ -1,7 +1,8 @@
 """The grammar of bilingual texts: bound figures, source references and declared names; no other number.
 
 ``[[figure.key]]`` a bound figure · ``[@R1]`` a source · ``{{name:E2F}}`` a name · ``{{date:2026-10-01}}`` a day ·
-``{{code:docs/plan.md}}`` a path or identifier · ``{{formula:M−B}}``. Whatever else a text holds is prose.
+``{{code:docs/plan.md}}`` a path or identifier · ``{{formula:M−B}}``. Whatever else a text holds is prose. What each
+declared piece may hold: ``evidence.binding.declared``.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
+from evidence.binding.declared import CODE, DATE, DECLARED, FORMULA, NAME, check_declared
+from evidence.binding.glyphs import mixed_words
 from evidence.binding.numbers import bare_numbers
 
-TEXT, FIGURE, SOURCE, NAME, DATE, CODE, FORMULA = "text", "figure", "source", "name", "date", "code", "formula"
+__all__ = [
+    "CODE", "DATE", "FIGURE", "FORMULA", "KEY", "NAME", "SOURCE", "TEXT", "Piece", "Trouble", "check_declared",
+    "check_pieces", "check_text", "figure_keys", "parse_text", "source_references",
+]  # fmt: skip
+TEXT, FIGURE, SOURCE = "text", "figure", "source"
 KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,31}")
 _TOKEN = re.compile(
@@ -22,11 +28,6 @@ _TOKEN = re.compile(
     r"|\{\{(?P<kind>name|date|code|formula):(?P<declared>[^{}\n]{1,200})\}\}"
 )
 _BROKEN = re.compile(r"\[\[|\]\]|\{\{|\}\}|\[@")
-_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
-_DAY_OF_YEAR = re.compile(r"(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
-_MEASURED = re.compile(r"[-+−~≈<>]?\d+(?:[.,]\d+)*[A-Za-z%]{0,2}")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_GIVEN = re.compile(r"[=≈≃<>≤≥~]\s*[-+−]?(?!(?:[01](?![\d.,])))[\d.]")
 
 
 @dataclass(frozen=True)
@@ -87,63 +88,6 @@ def source_references(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _has_letter(value: str) -> bool:
-    return any(char.isalpha() for char in value)
-
-
-def _is_all_number(value: str) -> bool:
-    """Whether nothing is left of a value once its numbers are taken out."""
-    left, place = "", 0
-    for item in bare_numbers(value):
-        left, place = left + value[place : item.start], item.stop
-    return not _has_letter(left + value[place:])
-
-
-def _name(value: str) -> str | None:
-    if not _has_letter(value) or _is_all_number(value):
-        return "a name that holds a letter and is no number; a number is bound as [[figure.key]]"
-    if any(sign in value for sign in "%‰=≈<>±"):
-        return "a name without per cent and comparison signs; a number is bound as [[figure.key]]"
-    return None
-
-
-def _date(value: str) -> str | None:
-    for part in value.split("/", 1):
-        if _MONTH.fullmatch(part) or _DAY_OF_YEAR.fullmatch(part):
-            continue
-        try:
-            if len(part) != 10:
-                raise ValueError(part)
-            date.fromisoformat(part)
-        except ValueError:
-            return "a day as 2026-10-01, a month as 2026-10, a day of the year as 10-01, or two of them joined by /"
-    return None
-
-
-def _code(value: str) -> str | None:
-    if any(char.isspace() for char in value):
-        return "a path or identifier without spaces"
-    if not _COMMIT.fullmatch(value) and (not _has_letter(value) or _MEASURED.fullmatch(value) or "%" in value):
-        return "a path or identifier; a number is bound as [[figure.key]]"
-    return None
-
-
-def _formula(value: str) -> str | None:
-    if not _has_letter(value) or _is_all_number(value):
-        return "a formula that holds a variable; a number is bound as [[figure.key]]"
-    if _GIVEN.search(value):
-        return "a formula that gives no value (only = 0 or = 1 as a condition); a value is bound as [[figure.key]]"
-    return None
-
-
-_DECLARED = {NAME: _name, DATE: _date, CODE: _code, FORMULA: _formula}
-
-
-def check_declared(kind: str, value: str) -> str | None:
-    """What a declared piece should have been; None where it is right."""
-    return _DECLARED[kind](value)
-
-
 def _prose(piece: Piece, language: str) -> list[Trouble]:
     found = [
         Trouble(
@@ -154,6 +98,10 @@ def _prose(piece: Piece, language: str) -> list[Trouble]:
         )
         for match in _BROKEN.finditer(piece.raw)
     ]  # fmt: skip
+    for start, stop in mixed_words(piece.raw):
+        word = piece.raw[start:stop]
+        message = f"text: got {word!r}, whose letters come from more than one alphabet; expected a word of one alphabet"
+        found.append(Trouble("mixed_script", message, piece.start + start, piece.start + stop, word))
     for item in bare_numbers(piece.raw, language):
         found.append(
             Trouble(
@@ -190,7 +138,7 @@ def check_pieces(
         elif piece.kind == SOURCE and piece.value not in references:
             message = f"source: got {piece.value!r}, expected the reference of a source of this study"
             found.append(Trouble("unknown_source", message, **at))
-        elif piece.kind in _DECLARED:
+        elif piece.kind in DECLARED:
             expected = check_declared(piece.kind, piece.value)
             if expected is not None:
                 found.append(Trouble(piece.kind, f"{piece.kind}: got {piece.value[:80]!r}, expected {expected}", **at))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.binding.declared import NAME, check_declared
 from evidence.notes import shapes
 from evidence.notes.shapes import Field
 from runs.errors import DomainError
@@ -224,10 +225,18 @@ def _in_order(document: Mapping[str, Any]) -> Iterator[Fault]:
                 yield Fault(f"{path}.frames", ", ".join(frames), f"in this order: {', '.join(shapes.FRAMES)}")
 
 
+def _declared(document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Names that a document declares are held to the rule that they are used under."""
+    for at, item in enumerate(document.get("names", [])):
+        expected = check_declared(NAME, item["text"].strip())
+        if expected is not None:
+            yield Fault(f"names.{at}.text", _shown(item["text"]), expected)
+
+
 def faults_of(document: Any) -> list[Fault]:
     """Everything that is wrong with a document's form; texts are looked at by ``evidence.notes.texts``."""
     found = list(_object(document, "root", "", 0))
-    return found or list(_in_order(document))
+    return found or [*_in_order(document), *_declared(document)]
 
 
 def blocks_of(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.binding.numbers import IDIOMS_EN, IDIOMS_ZH, bare_numbers
+from evidence.binding.number_words import IDIOMS_EN, IDIOMS_ZH
+from evidence.binding.numbers import bare_numbers
 
 ENGLISH = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
