@@ -8,7 +8,17 @@ from typing import Any
 from django.db import transaction
 
 from evidence.actions.record import append, lock_evidence, record_uid
-from evidence.binding.places import MOST_MATCHED, MOST_TRANSCRIBED, Held, check_selector, find_in, place_of
+from evidence.binding.places import (
+    MOST_MATCHED,
+    MOST_TRANSCRIBED,
+    Held,
+    around_span,
+    around_transcribed,
+    check_edges,
+    check_selector,
+    find_in,
+    place_of,
+)
 from evidence.binding.tokens import KEY
 from evidence.models import Excerpt, ExcerptHead, SourceVersion
 from runs.errors import DomainError
@@ -42,7 +52,13 @@ def _matched(version: SourceVersion, form: str, selector: dict[str, Any]) -> tup
         raise DomainError(
             f"version: got {version}, whose bytes are not here now ({error}); expected bytes to search"
         ) from error
-    text, span = find_in(form, selector, Held(data, True, version.source.form))
+    place = Held(data, True, version.source.form)
+    try:
+        text, span = find_in(form, selector, place)
+    except ContractError as error:
+        raise DomainError(f"{version.source.path}: {error}") from error
+    if span is not None:
+        check_edges(text, around_span(place.text, span))
     if not text or len(text) > MOST_MATCHED:
         raise DomainError(f"excerpt: got {len(text)} characters, expected 1 to {MOST_MATCHED}; choose a smaller place")
     return text, (selector if span is None else {**selector, "line": span.first_line})
@@ -60,6 +76,7 @@ def _transcribed(form: str, selector: Any, text: str) -> dict[str, Any]:
         selector = check_selector(form, given)
         if selector["exact"] != text:
             raise DomainError("selector.exact: got another text than the transcription, expected the same")
+        check_edges(text, around_transcribed(selector))
         return selector
     return check_selector(form, selector)
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from evidence.binding.bindings import CLOSED_TYPES, BindingError, check_binding, fills_words
 from evidence.binding.closed import Closed, cell_counts, closed_execution, endpoint_value
 from evidence.binding.expressions import ExpressionError, Quantity, evaluate, parse_unit, show_unit
-from evidence.binding.places import Held, Kept, held, place_of
+from evidence.binding.places import Around, Held, Kept, around, held, place_of
 from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number, value_at
-from evidence.binding.values import exact, places_of, written
+from evidence.binding.values import exact, open_edge, places_of, written
 from evidence.models import Excerpt, ExcerptHead, Figure, FigureVersion, Source, SourceVersion
 from runs.errors import DomainError
 from runs.models import PlanVersion, Receipt, StreamHead, Study
@@ -77,14 +77,33 @@ _OF_PLACE = {
 }  # fmt: skip
 
 
-def number_in(text: str, wanted: str, occurrence: int = 1) -> Fraction:
-    """The value of a number as it stands in a text, its ``occurrence`` from 1. Raises ``BindingError``."""
+def number_in(text: str, wanted: str, occurrence: int = 1, around: Around = ("", "")) -> Fraction:
+    """The value of a number as it stands in a text, its ``occurrence`` from 1. Raises ``BindingError``.
+
+    ``around``: what stands in the source before and after the text; None where nobody can tell (a transcription).
+    """
     value = written(wanted)
     places = places_of(text, wanted)
     if len(places) < occurrence:
         raise BindingError(
             f"binding.number: got {wanted[:40]!r}, occurrence {occurrence}, of which the excerpt holds {len(places)}; "
-            "expected a number as it is written there"
+            "expected a number as it is written there, with its sign, all its digits and its power; where a dash "
+            "after a digit may be a range, a difference or a power, bind a cell or pointer, or another quotation"
+        )
+    start = places[occurrence - 1]
+    stop, (before, after) = start + len(wanted), around
+    for side, first, touches in ((before, True, start == 0), (after, False, stop == len(text))):
+        if side is None and touches and open_edge(wanted, first):
+            raise BindingError(
+                f"binding.number: got {wanted[:40]!r} at the {'first' if first else 'last'} place of the excerpt, an "
+                "edge of the transcription, where it may be the rest of a longer number; expected a word or mark "
+                f"beside it: transcribe one more, or state it as selector.{'prefix' if first else 'suffix'}"
+            )
+    whole = (before or "") + text + (after or "")
+    if start + len(before or "") not in places_of(whole, wanted):
+        raise BindingError(
+            f"binding.number: got {wanted[:40]!r} at an edge of the excerpt, where the source writes a longer number; "
+            "expected a whole one: take the excerpt anew from the beginning of the number to its end"
         )
     return value
 
@@ -188,7 +207,8 @@ class Resolver:
 
     def _excerpt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         excerpt = self._quoted(binding["excerpt"])
-        value = number_in(excerpt.text, binding["number"], binding.get("occurrence", 1))
+        beside = around(excerpt, self._kept)
+        value = number_in(excerpt.text, binding["number"], binding.get("occurrence", 1), beside)
         place = place_of(excerpt, self._kept)
         state = _OF_PLACE[place.state]
         trouble = place.trouble or (_drift(excerpt.version.source) if excerpt.kind == Excerpt.MATCHED else "")

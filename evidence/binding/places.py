@@ -18,6 +18,7 @@ from evidence.binding.selectors import (
     parse_json,
     value_at,
 )
+from evidence.binding.values import CONTEXT, is_cut
 from evidence.models import Excerpt, ExcerptHead, SourceVersion
 from runs.storage import blob_store
 from workbench.contracts.canonical import sha256_hex
@@ -71,10 +72,20 @@ def quote_of(selector: dict[str, Any]) -> TextQuote:
 
 
 def scalar_text(value: Any) -> str:
-    """A JSON value as an excerpt keeps it: scalars as written, others as compact JSON."""
-    if isinstance(value, str):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """A JSON value as an excerpt keeps it: scalars as written, others as compact JSON. Raises ``SelectorError``."""
+    try:
+        return _kept_text(str(value) if isinstance(value, str) else json.dumps(
+            value, ensure_ascii=False, separators=(",", ":")
+        ))  # fmt: skip
+    except RecursionError as error:
+        raise SelectorError("source: got a value nested too deep to write down, expected a smaller place") from error
+
+
+def _kept_text(text: str) -> str:
+    """A value as records can hold it. Raises ``SelectorError`` for U+0000 and half a character."""
+    if "\x00" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise SelectorError("source: got a value with U+0000 or half a character, expected text that can be recorded")
+    return text
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,7 @@ class Held:
         return parse_json(self.data)
 
 
+Around = tuple[str | None, str | None]  # what stands before and after an excerpt; None: nobody can tell
 Kept = dict[int, Held | None]  # by primary key of a version: what one pass over many excerpts has read
 
 
@@ -123,7 +135,7 @@ def find(form: str, selector: dict[str, Any], data: bytes, text: str | None = No
         return str(selector["exact"]), span
     if form == Excerpt.POINTER:
         return scalar_text(at_pointer(data, selector["pointer"])), None
-    return at_cell(data, selector["column"], selector["key_column"], selector["key"]), None
+    return _kept_text(at_cell(data, selector["column"], selector["key_column"], selector["key"])), None
 
 
 def find_in(form: str, selector: dict[str, Any], place: Held) -> tuple[str, Span | None]:
@@ -165,6 +177,43 @@ def place_of(excerpt: Excerpt, kept: Kept | None = None) -> Place:
         return Place(ExcerptHead.MOVED, first, last, "the bytes differ from their recorded hash")
     same = version.pk == excerpt.version_id or span is None or span == _first_span(excerpt, kept)
     return Place(ExcerptHead.FOUND if same else ExcerptHead.MOVED, first, last)
+
+
+def around(excerpt: Excerpt, kept: Kept | None = None) -> Around:
+    """What stands before and after an excerpt in the bytes that it was taken from; nothing where they are gone."""
+    if excerpt.form != Excerpt.QUOTE:
+        return "", ""
+    if excerpt.kind == Excerpt.TRANSCRIBED:
+        return around_transcribed(excerpt.selector)
+    found = held(excerpt.version, kept)
+    try:
+        span = None if found is None or not found.own else find_in(excerpt.form, excerpt.selector, found)[1]
+    except ContractError:
+        return "", ""
+    return ("", "") if found is None or span is None else around_span(found.text, span)
+
+
+def around_span(text: str, span: Span) -> Around:
+    """What stands before and after a place of a text, as far as it can belong to one number with it."""
+    return text[max(0, span.start - CONTEXT) : span.start], text[span.stop : span.stop + CONTEXT]
+
+
+def around_transcribed(selector: dict[str, Any]) -> Around:
+    """What a transcription states before and after itself; None where it states nothing."""
+    return selector.get("prefix") or None, selector.get("suffix") or None
+
+
+def check_edges(text: str, beside: Around) -> None:
+    """Refuse an excerpt that begins or ends within a word or number. Raises ``SelectorError`` naming the edge."""
+    before, after = beside[0] or "", beside[1] or ""
+    whole = before + text + after
+    for name, place in (("begins", len(before)), ("ends", len(before) + len(text))):
+        if is_cut(whole, place):
+            near = whole[max(0, place - 16) : place], whole[place : place + 16]
+            raise SelectorError(
+                f"excerpt: got one that {name} within a word or number ({near[0]!r} | {near[1]!r}), expected whole "
+                "ones: move its edge to the next space"
+            )
 
 
 def _first_span(excerpt: Excerpt, kept: Kept | None) -> Span | None:

@@ -102,10 +102,18 @@ def quote_at(text: str, start: int, stop: int) -> TextQuote:
     )
 
 
+def _unmarked(data: bytes) -> str:
+    """Text of a table or document without the byte order mark that some programs write first."""
+    return decode(data).removeprefix("\ufeff")
+
+
 def parse_json(data: bytes) -> Any:
-    """A JSON document, numbers as written, so that 0.10 stays 0.10. Raises ``SelectorError``; a repeated key too."""
+    """A JSON document, numbers as written, so that 0.10 stays 0.10; a byte order mark before it is no part of it.
+
+    Raises ``SelectorError``; a repeated key too.
+    """
     try:
-        return json.loads(decode(data), parse_float=_Number, parse_int=_Number, object_pairs_hook=_once)
+        return json.loads(_unmarked(data), parse_float=_Number, parse_int=_Number, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise SelectorError(f"source: got text that is no JSON ({error}), expected JSON") from error
 
@@ -139,7 +147,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _step(value: Any, key: str, where: str) -> Any:
     if isinstance(value, dict) and key in value:
         return value[key]
-    whole = key.isascii() and key.isdigit() and (key == "0" or not key.startswith("0"))
+    whole = key.isascii() and key.isdigit() and len(key) < 20 and (key == "0" or not key.startswith("0"))
     if isinstance(value, list) and whole and int(key) < len(value):
         return value[int(key)]
     raise SelectorError(f"pointer: got {where[:200]!r}, which leads to nothing, expected a place in the document")
@@ -150,12 +158,24 @@ def is_number(value: Any) -> bool:
     return isinstance(value, _Number)
 
 
+def _rows(data: bytes) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(_unmarked(data), newline=""), strict=True)
+    try:
+        return list(reader)
+    except csv.Error as error:
+        raise SelectorError(
+            f"source: got a table that cannot be read at line {reader.line_num} ({error}), expected CSV with every "
+            f"quotation mark closed and fields of at most {csv.field_size_limit()} characters"
+        ) from error
+
+
 def at_cell(data: bytes, column: str, key_column: str, key: str) -> str:
     """The text of a CSV cell: the one row whose ``key_column`` holds ``key``.
 
-    Raises ``SelectorError`` for a column that is missing or repeated, and for no or several such rows.
+    Raises ``SelectorError`` for a column that is missing or repeated, for no or several such rows, and for a table
+    that cannot be read, with the line.
     """
-    rows = list(csv.reader(io.StringIO(decode(data)), strict=True)) if data else []
+    rows = _rows(data)
     if not rows:
         raise SelectorError("source: got an empty table, expected a header")
     header, found = rows[0], []

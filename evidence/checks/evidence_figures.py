@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evidence.models import Figure
+from django.db.models import Q
+
+from evidence.models import Figure, StaleMark
+from evidence.propagation import FIGURE, VERSION
 from evidence.report import StepLog
 from runs.models import Study
 
@@ -27,6 +30,18 @@ def figures(study: Study | None = None) -> Iterator[tuple[Figure, Any]]:
         yield figure, resolver
 
 
+def says_so(figure: Figure) -> bool:
+    """Whether a drifted figure says that it is: its state, and a mark that what it rests on was replaced.
+
+    A source that was corrected with a reason, or another figure that was bound anew, is no fault of the record.
+    Bytes that differ from their hash are one, whatever the mark says.
+    """
+    marks = StaleMark.objects.filter(target_kind=FIGURE, target_uid=figure.uid)
+    standing = marks.filter(Q(resolution__isnull=True) | Q(resolution__how="confirmed"))
+    causes = set(standing.values_list("cause_kind", flat=True))
+    return figure.state == Figure.DRIFTED and bool(causes) and VERSION not in causes
+
+
 def check_figures(log: StepLog) -> None:
     """The value that is stored is the value that its binding gives now; the state is the state now."""
     from evidence.binding.figures import recompute
@@ -39,7 +54,7 @@ def check_figures(log: StepLog) -> None:
             assert version is not None
             log.compare("evidence_figure", figure.key, {"state": found.state}, figure)
             _kind(log, figure)
-            if found.state == Figure.DRIFTED:
+            if found.state == Figure.DRIFTED and not says_so(figure):
                 got = f"{version.value}: {found.trouble}"
                 log.problem("evidence_figureversion", figure.key, "value", expected=found.value, got=got)
 

@@ -59,12 +59,13 @@ def _contained(repository: Place) -> Path:
     common = _git(folder, "rev-parse", "--path-format=absolute", "--git-common-dir").decode().strip()
     data = Path(common).resolve()
     objects = (data / "objects").resolve()
-    places = [data, objects]
-    borrowed = objects / "info" / "alternates"
-    if borrowed.is_file():
-        lines = borrowed.read_text(errors="replace").splitlines()
-        places += [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
-    for item in places:
+    if any(os.path.lexists(objects / "info" / name) for name in ("alternates", "http-alternates")):
+        raise DomainError(
+            f"repository_root: got {repository.relative[:120]!r}, which borrows objects of another repository "
+            "(objects/info/alternates), expected one that holds its own: run git repack -a -d there and remove "
+            "that file"
+        )
+    for item in (data, objects):
         if not item.is_relative_to(repository.root):
             raise DomainError(
                 f"repository_root: got {repository.relative[:120]!r}, whose data lies outside {repository.name}, "

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from evidence.binding.closed import MEANS, cell_counts, endpoint_value
 from evidence.binding.expressions import Quantity, evaluate, parse_unit
 from evidence.binding.figures import number_in
-from evidence.binding.places import find
-from evidence.binding.selectors import at_cell, at_pointer
+from evidence.binding.places import Around, around_span, around_transcribed, find
+from evidence.binding.selectors import at_cell, at_pointer, decode
 from evidence.binding.tokens import check_pieces, figure_keys
 from evidence.binding.values import exact, written
 from evidence.notes.texts import texts_of
@@ -178,6 +178,12 @@ def _figure(found: Findings, evidence: Evidence, uid: str, head: Record) -> None
         return
     try:
         value = _value(evidence, uid, ())
+        if head["state"] == "drifted" and exact(value) != body["value"] and _told(evidence, uid):
+            found.unchecked.append(
+                f"figure {head['key']}: it says that it has drifted: it computes to {exact(value)}, {body['value']} is "
+                "recorded"
+            )
+            return
         found.same("figure", head["key"], body["value"], exact(value))
         if body["denominator"]:
             rate = written(body["numerator"]) / written(body["denominator"])
@@ -186,6 +192,13 @@ def _figure(found: Findings, evidence: Evidence, uid: str, head: Record) -> None
         found.unchecked.append(f"figure {head['key']}: {error} not in the bundle")
     except UNREADABLE as error:
         found.fault("figure", head["key"], got=f"{type(error).__name__}: {error}", expected=body["value"])
+
+
+def _told(evidence: Evidence, uid: str) -> bool:
+    """Whether a record of the study says that what a figure rests on has changed, and none that it is back."""
+    healed = {body["mark"] for body in evidence.of("stale_resolution").values() if body["how"] != "confirmed"}
+    marks = evidence.of("stale_mark").items()
+    return any(body["target_uid"] == uid and mark not in healed for mark, body in marks)
 
 
 def _value(evidence: Evidence, uid: str, path: tuple[str, ...]) -> Fraction:
@@ -199,7 +212,8 @@ def _value(evidence: Evidence, uid: str, path: tuple[str, ...]) -> Fraction:
             return _place(evidence, body, binding)
         case "excerpt":
             record = evidence.of("excerpt")[body["excerpt"]]
-            return number_in(record["text"], binding["number"], binding.get("occurrence", 1))
+            beside = _beside(evidence, record)
+            return number_in(record["text"], binding["number"], binding.get("occurrence", 1), beside)
         case "receipt":
             told = evidence.by_hash.get(binding["sha256"])
             if told is None:
@@ -225,6 +239,23 @@ def _place(evidence: Evidence, body: Record, binding: Record) -> Fraction:
     if binding["type"] == "pointer":
         return written(str(at_pointer(data, binding["pointer"])))
     return written(at_cell(data, binding["column"], binding["key_column"], binding["key"]))
+
+
+def _beside(evidence: Evidence, record: Record) -> Around:
+    """What stands before and after an excerpt in its source, where the bundle holds it as text."""
+    if record["form"] != "quote":
+        return "", ""
+    if record["kind"] == "transcribed":
+        return around_transcribed(record["selector"])
+    version = evidence.of("source_version")[record["version"]]
+    try:
+        data = evidence.bytes_of(version)
+    except NotHere:
+        return "", ""
+    if evidence.sources[version["source"]]["form"] == "pdf":
+        return "", ""
+    span = find("quote", record["selector"], data)[1]
+    return ("", "") if span is None else around_span(decode(data), span)
 
 
 def _closed(evidence: Evidence, body: Record, binding: Record) -> Fraction:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.binding.places import find
 from evidence.binding.selectors import (
     SelectorError,
     TextQuote,
@@ -109,3 +110,43 @@ def test_a_cell_that_is_not_one_is_refused(arguments: tuple[str, str, str], word
         at_cell(CSV, *arguments)
     with pytest.raises(SelectorError, match="2 times"):
         at_cell(b"a,a\n1,2\n", "a", "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'task,n\na,1\nb,"2\n', "line 3 "),
+        (b"task,n\na," + b"1" * 131_073 + b"\n", "line 2 .*field larger"),
+        (b'task,n\n"a"b,1\n', "line 2 "),
+        (b"task,n\na,\xff1\n", "byte at 9"),
+    ],
+)
+def test_a_corrupt_table_is_refused_with_its_line(data: bytes, words: str) -> None:
+    """An open quotation mark, a field that is too long, text after a closing mark, a byte that is no UTF-8."""
+    with pytest.raises(SelectorError, match=f"source: got .*{words}"):
+        at_cell(data, "n", "task", "a")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_document_or_table() -> None:
+    """As editors on some systems write it; a second one is no JSON."""
+    assert at_pointer(b"\xef\xbb\xbf" + JSON, "/a~1b/1/n") == "27"
+    assert at_cell(b"\xef\xbb\xbf" + CSV, "reward", "task", "c") == "0.62"
+    with pytest.raises(SelectorError, match="no JSON"):
+        at_pointer(b"\xef\xbb\xbf" * 2 + JSON, "")
+
+
+def test_a_place_in_a_list_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(SelectorError, match="leads to nothing"):
+        at_pointer(b"[1]", "/" + "9" * 4_500)
+
+
+@pytest.mark.parametrize("data", [b'{"a": "x\\u0000y"}', b'{"a": "\\ud800"}'])
+def test_a_value_that_no_record_can_hold_is_refused(data: bytes) -> None:
+    """U+0000 and half a character; a whole one is kept."""
+    with pytest.raises(SelectorError, match="can be recorded"):
+        find("pointer", {"pointer": "/a"}, data)
+    assert find("pointer", {"pointer": "/a"}, b'{"a": "\\ud83d\\ude00"}') == ("\U0001f600", None)
+    table = {"column": "n", "key_column": "task", "key": "a"}
+    with pytest.raises(SelectorError, match="can be recorded"):
+        find("cell", table, b"task,n\na,1\x002\n")
+    assert find("cell", table, b"task,n\na,12\n") == ("12", None)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from evidence.actions.excerpts import add_excerpt
+from evidence.actions.sources import add_source
 from evidence.binding.figures import BindingError, recompute
 from evidence.binding.values import read_exact
-from evidence.models import Figure, FigureInput
+from evidence.models import Excerpt, Figure, FigureInput
 from evidence.presenters.chips import chips_for
+from runs.errors import DomainError
 from runs.models import Receipt
 
-from .desk import Desk
+from .desk import AT, Desk
 
 
 def test_a_share_is_derived_from_two_numbers_of_an_excerpt(bound: Desk) -> None:
@@ -75,3 +79,41 @@ def test_refused_bindings(bound: Desk, binding: dict[str, Any], message: str) ->
     with pytest.raises(BindingError, match=message):
         bound.bind("a", binding)
     assert not Figure.objects.filter(key="a").exists()
+
+
+@pytest.mark.parametrize(
+    ("exact", "side"),
+    [("44 usable rows", "begins"), ("Of 244 usable rows 9", "ends"), ("sable rows", "begins"), ("(37", "ends")],
+)
+def test_an_excerpt_that_cuts_a_number_or_word_is_refused(desk: Desk, exact: str, side: str) -> None:
+    """44 of 244, 9 of 92, a part of a word, and 37 of 37.7 %; the whole one is taken."""
+    with pytest.raises(DomainError, match=f"one that {side} within a word or number"):
+        desk.quote("cut", exact)
+    assert desk.quote("whole", "244 usable rows").text == "244 usable rows"
+
+
+def test_a_number_of_an_excerpt_that_cuts_the_source_is_refused(desk: Desk) -> None:
+    """An excerpt as older releases took it, "5 of 100" out of "95 of 100": its 5 is no number, its 100 is one."""
+    data = b"It solved 95 of 100 tasks."
+    version = add_source(desk.study, "cut.md", data, origin="upload", by=desk.by, at=AT)
+    row = Excerpt.objects.create(
+        uid=uuid.uuid4(), study=desk.study, actor=desk.by, at=AT, version=version, key="cut", form="quote",
+        selector={"exact": "5 of 100"}, kind="matched", text="5 of 100",
+    )  # fmt: skip
+    with pytest.raises(DomainError, match="at an edge of the excerpt"):
+        desk.number("cut", "5", row.key)
+    assert desk.number("whole", "100", row.key).value == "100"
+
+
+def test_a_number_at_the_edge_of_a_transcription_needs_what_stands_beside_it(desk: Desk) -> None:
+    """Nobody can look whether "8 of 27" was "18 of 27": one more word, or a stated prefix, says so."""
+    desk.transcribe("short", "8 of 27 finished")
+    with pytest.raises(DomainError, match="edge of the transcription"):
+        desk.number("n", "8", "short")
+    desk.transcribe("longer", "With it 8 of 27 finished")
+    assert desk.number("n", "8", "longer").value == "8"
+    add_excerpt(
+        desk.study, desk.sources["claimed.pdf"], "stated", "quote", {"prefix": "With it "}, by=desk.by, at=AT,
+        text="8 of 27 finished",
+    )  # fmt: skip
+    assert desk.number("m", "8", "stated").value == "8"

@@ -176,7 +176,7 @@ def test_pending_and_unavailable_say_so_and_never_zero(desk: Desk) -> None:
 
 def test_imported_numbers_stay_imported(desk: Desk) -> None:
     """A transcription is claimed; what is derived from it is imported too; ours cannot rest on it unsaid."""
-    desk.transcribe("theirs", "8 of 27 finished")
+    desk.transcribe("theirs", "With it 8 of 27 finished")
     first = desk.number("theirs.n", "8", "theirs", kind="effect", origin="imported")
     desk.number("theirs.of", "27", "theirs", kind="effect", origin="imported")
     assert first.figure.state == "claimed" and recompute(first.figure).state == "claimed"

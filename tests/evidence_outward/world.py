@@ -36,7 +36,7 @@ def add_evidence(study: Study, execution: Execution) -> dict[str, Any]:
     )
     claimed = add_source(study, "other/report.md", None, origin="imported", sha256="ab" * 32, size=10, **acting)
     quote = add_excerpt(study, paper, "paper.nonzero", "quote", {"exact": "Of these, 92 were not zero."}, **acting)
-    add_excerpt(study, claimed, "report.said", "quote", {"exact": "seven of 9"}, text="seven of 9", **acting)
+    add_excerpt(study, claimed, "report.said", "quote", {"exact": "seven of 9."}, text="seven of 9.", **acting)
     bind(study, "pilot.usable", {"type": "pointer", "source": "pilot/results.json", "pointer": "/usable"}, acting)
     bind(study, "pilot.nonzero", {"type": "excerpt", "excerpt": "paper.nonzero", "number": "92"}, acting)
     bind(

@@ -100,3 +100,18 @@ def test_a_file_above_the_limit_is_not_read(study: Study, root: Path, acting: di
     settings.SOURCE_LIMIT = 4
     with pytest.raises(DomainError, match="of 10 bytes, expected at most 4"):
         add_from_git(study, "papers/repo", "main", "sub/r.json", **acting)
+
+
+def test_borrowed_objects_are_refused_wherever_they_lie(
+    study: Study, root: Path, tmp_path: Path, acting: dict[str, Any]
+) -> None:
+    """A neighbour that borrows from outside would lead out of the root; a repository with its own objects is read."""
+    full = make(tmp_path / "outside")
+    git(root, "clone", "-q", "--shared", str(tmp_path / "outside"), str(root / "near"))
+    git(root, "clone", "-q", "--shared", str(root / "near"), str(root / "far"))
+    (root / "far" / ".git" / "objects" / "info" / "alternates").write_text("../../../near/.git/objects\n")
+    with pytest.raises(DomainError, match="borrows objects of another repository"):
+        add_from_git(study, "papers/far", full, "sub/r.json", **acting)
+    git(root / "far", "repack", "-a", "-d", "-q")
+    (root / "far" / ".git" / "objects" / "info" / "alternates").unlink()
+    assert read_version(add_from_git(study, "papers/far", full, "sub/r.json", **acting)) == b'{"n": 244}'
