@@ -143,6 +143,15 @@ def sections_of(notes: NotesVersion, store: BlobStore | None = None) -> dict[str
     return found
 
 
+def names_of_section(study: Study, uid: uuid.UUID | str, store: BlobStore | None = None) -> Named:
+    """What a section of the newest notes names; nothing where they have no such section any more."""
+    notes = newest_notes(study)
+    for section, named in sections_of(notes, store).items() if notes is not None else ():
+        if str(section_uid(study, section)) == str(uid):
+            return named
+    return Named(frozenset(), frozenset(), frozenset())
+
+
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
     """Values in lists that one query can hold."""
     every = list(values)

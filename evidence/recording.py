@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from evidence.actions.excerpts import check_excerpt
-from evidence.actions.figures import refresh_figure
+from evidence.actions.figures import refresh_figures
 from evidence.actions.record import lock_evidence
 from evidence.actions.stale import rebind
 from evidence.actions.versions import check_version
@@ -120,12 +120,13 @@ def _excerpts(study: Study | None, at: datetime) -> int:
 
 
 def _figures(study: Study | None, by: Actor, at: datetime) -> int:
-    changed = 0
+    wrong: dict[Study, list[str]] = {}
     for figure, resolver in figures(study):
         if recompute(figure, resolver).state != figure.state:
-            refresh_figure(figure, by=by, at=at)
-            changed += 1
-    return changed
+            wrong.setdefault(figure.study, []).append(str(figure.uid))
+    for owner, uids in wrong.items():
+        refresh_figures(owner, uids, by=by, at=at)
+    return sum(map(len, wrong.values()))
 
 
 def _claims(study: Study | None, at: datetime) -> int:

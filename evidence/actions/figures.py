@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from evidence.actions.excerpts import check_key
+from evidence.actions.recomputing import derived_from, refresh_claims, refresh_figures
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.binding.closed import CLOSED, closed_execution
-from evidence.binding.expressions import parse_unit
+from evidence.binding.expressions import Quantity, check_measured, parse_unit
 from evidence.binding.figures import (
     CLOSED_TYPES,
     BindingError,
@@ -22,15 +25,24 @@ from evidence.binding.figures import (
     check_binding,
     recompute,
 )
-from evidence.binding.values import MOST_DIGITS, PLAIN, RATIO, exact, show
-from evidence.models import ClaimFigure, Figure, FigureInput, FigureVersion, Link
+from evidence.binding.values import MOST_DIGITS, PLAIN, RATIO, exact, read_exact, show
+from evidence.models import Figure, FigureInput, FigureVersion
 from runs.errors import DomainError
 from runs.models import Actor, Execution, PlanVersion, Study
 from workbench.contracts.errors import ContractError
 
-__all__ = ["Recomputed", "bind_figure", "check_figure", "fill_pending", "recompute", "refresh_figure"]
+__all__ = [
+    "Recomputed",
+    "bind_figure",
+    "check_figure",
+    "fill_pending",
+    "recompute",
+    "refresh_figure",
+    "refresh_figures",
+]
 
 EFFECT, NATIVE, IMPORTED = "effect", "native", "imported"
+CLAIM_CARRYING = (EFFECT,)  # kinds on which a claim of what was measured may stand: no typed number enters them
 TITLE_MOST, TEXT_MOST = 300, 4000
 _SHORT = {"title_en", "title_zh", "denominator_en", "denominator_zh"}
 
@@ -94,6 +106,15 @@ def _check_kind(kind: str, origin: str, binding: dict[str, Any], resolved: Resol
         )
 
 
+def _check_measured(binding: dict[str, Any], resolved: Resolved) -> None:
+    values, keys = {}, {}
+    for name, figure in resolved.inputs:
+        assert figure.current is not None and figure.current.value is not None
+        values[name] = Quantity(read_exact(figure.current.value), parse_unit(figure.current.unit))
+        keys[name] = figure.key
+    check_measured(binding["expression"], values, keys)
+
+
 def _check_shown(style: str, digits: int, resolved: Resolved) -> None:
     value = resolved.value
     if style == RATIO:
@@ -142,6 +163,8 @@ def check_figure(
         if resolved.state == Figure.DRIFTED:
             raise BindingError(f"binding: got evidence that does not hold ({resolved.trouble}), expected what does")
         _check_kind(kind, origin, checked, resolved)
+        if kind in CLAIM_CARRYING and checked["type"] == "derivation":
+            _check_measured(checked, resolved)
         _check_shown(style, digits, resolved)
         columns = {
             "binding": {**checked, **resolved.pins},
@@ -226,6 +249,8 @@ def bind_figure(
         old = figure.current
         if old is not None and all(getattr(old, name) == value for name, value in columns.items() if name != "reason"):
             return old
+        if old is not None:
+            _check_dependants(figure, kind, origin)
         if old is not None and len(texts["reason"]) < 3:
             raise DomainError(f"reason: got nothing, expected why {key} is bound anew; the old version stays readable")
         number = 1 if old is None else old.number + 1
@@ -244,6 +269,28 @@ def bind_figure(
     return row
 
 
+def _check_dependants(figure: Figure, kind: str, origin: str) -> None:
+    """What rests on a figure keeps its kind and origin: neither may change to one that they are not derived from."""
+    rows = FigureInput.objects.filter(figure=figure, version=F("version__figure__current")).order_by("version__figure")
+    held = list(rows.values_list("version__figure__key", "version__kind", "version__origin").distinct())
+    effects = [key for key, its_kind, _origin in held if its_kind == EFFECT]
+    if kind != EFFECT and effects:
+        raise DomainError(
+            f"kind: got {kind} for {figure.key}, on which the effect figures {_listed(effects)} rest, expected effect; "
+            "bind those anew first"
+        )
+    ours = [key for key, _kind, its_origin in held if its_origin == NATIVE]
+    if origin == IMPORTED and ours:
+        raise DomainError(
+            f"origin: got imported for {figure.key}, on which the native figures {_listed(ours)} rest, expected "
+            "native; bind those anew first"
+        )
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:10]) + (f" and {len(keys) - 10} more" if len(keys) > 10 else "")
+
+
 def _head(study: Study, key: str) -> Figure:
     """The head of a key, made on its first use."""
     uid = record_uid(study.uid, "figure", key)
@@ -254,50 +301,31 @@ def _head(study: Study, key: str) -> Figure:
 
 
 def _follow(figure: Figure, old: FigureVersion, new: FigureVersion, *, by: Actor, at: datetime) -> None:
-    """What a new version does to what shows the figure: its own marks are settled, its dependants are marked.
+    """What a new version does to what shows the figure: its own marks are settled, its dependants are marked, and
+    every figure that is derived from it is computed again.
 
     A figure that was pending and is filled corrects nothing: claims that show it are derived again.
     """
     from evidence.actions import stale
 
     stale.rebind("figure", figure.uid, by=by, at=at)
-    if old.value is not None and (old.value, old.unit) != (new.value, new.unit):
-        shown = f"{figure.key}: {old.value} is now {new.value if new.value is not None else 'unavailable'}"
-        stale.mark_changed("figure", figure.uid, f"{shown}; {new.reason}"[:4000], by=by, at=at)
+    names = ("kind", "origin") if old.value is None else ("value", "unit", "kind", "origin")
+    told = [(name, getattr(old, name), getattr(new, name)) for name in names]
+    changed = [f"{name} {was or 'none'} is now {now or 'none'}" for name, was, now in told if was != now]
+    if changed:
+        said = f"{figure.key}: {', '.join(changed)}; {new.reason}"
+        stale.mark_changed("figure", figure.uid, said[:TEXT_MOST], by=by, at=at)
     else:
-        _refresh_claims(figure, at=at)
+        refresh_claims([figure], at=at)
+    refresh_figures(figure.study, derived_from(figure), by=by, at=at, mark=False)
     figure.refresh_from_db(fields=["stale"])
 
 
-def _refresh_claims(figure: Figure, *, at: datetime) -> None:
-    from evidence.models import Claim
-    from evidence.status import refresh_claim
-
-    shown = ClaimFigure.objects.filter(figure=figure).values("version__claim")
-    linked = Link.objects.filter(figure=figure).values("claim")
-    for claim in Claim.objects.filter(pk__in=shown.union(linked)):
-        refresh_claim(claim, at=at)
-
-
 def refresh_figure(figure: Figure, *, by: Actor, at: datetime) -> Recomputed:
-    """Compute a figure again and keep its state. Another value than the stored one marks its dependants stale;
-    the stored value again heals them. The stored version never changes: a person binds it anew.
-    """
-    from evidence.actions import stale
-
-    with transaction.atomic():
-        lock_evidence(figure.study)
-        found = recompute(figure)
-        before = figure.state
-        figure.state, figure.checked_at = found.state, at
-        figure.save(update_fields=["state", "checked_at"])
-        if found.state == Figure.DRIFTED and before != Figure.DRIFTED:
-            stale.mark_changed("figure", figure.uid, f"{figure.key}: {found.trouble}"[:4000], by=by, at=at)
-        elif before == Figure.DRIFTED and found.state in (Figure.BOUND, Figure.CLAIMED):
-            stale.heal("figure", figure.uid, by=by, at=at, note="the stored value again")
-        if found.state != before:
-            _refresh_claims(figure, at=at)
-    return found
+    """Compute a figure again, with all that is derived from it, and keep their states: ``refresh_figures``."""
+    found = refresh_figures(figure.study, [str(figure.uid), *derived_from(figure)], by=by, at=at)
+    figure.refresh_from_db(fields=["state", "checked_at", "stale"])
+    return found.get(figure.key) or recompute(figure)  # a head without a version has none to compute
 
 
 def fill_pending(version: PlanVersion, *, by: Actor, at: datetime) -> int:

@@ -28,6 +28,7 @@ from evidence.propagation import (
     cause_of,
     chunks,
     dependants,
+    names_of_section,
     sections_naming,
     study_of_cause,
 )
@@ -133,6 +134,8 @@ def settle(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> 
                 f"how: got rebound, but the {mark.target_kind} still rests on what changed; bind it to current "
                 "evidence, or confirm it with a note"
             )
+        if how == CONFIRMED:
+            _must_compute(mark)
         found = _resolve(mark, how, said, by=by, at=at)
         project_stale(mark.study, {(mark.target_kind, str(mark.target_uid))}, at=at)
         return found
@@ -141,6 +144,26 @@ def settle(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> 
 def _must_be_person(by: Actor) -> None:
     if by.kind != Actor.PERSON:
         raise DomainError(f"actor: got the service {by.name}, expected a person; only people confirm")
+
+
+def _must_compute(mark: StaleMark) -> None:
+    """Nobody confirms a number that is another one by now. Raises ``DomainError`` naming the figures."""
+    from evidence.actions.recomputing import outdated_figures
+
+    target = {str(mark.target_uid)}
+    figures = Figure.objects.filter(uid__in=target) if mark.target_kind == FIGURE else Figure.objects.none()
+    claims = Claim.objects.filter(uid__in=target) if mark.target_kind == CLAIM else Claim.objects.none()
+    if mark.target_kind == SECTION:
+        keys = names_of_section(mark.study, mark.target_uid)
+        figures = Figure.objects.filter(study=mark.study, key__in=keys.figures)
+        claims = Claim.objects.filter(study=mark.study, key__in=keys.claims)
+    pks = (list(figures.values_list("pk", flat=True)), list(claims.values_list("pk", flat=True)))
+    found = outdated_figures(mark.study, *pks)
+    if found:
+        raise DomainError(
+            f"how: got confirmed, but the {mark.target_kind} shows what computes to another value ({found[0][:300]}), "
+            "expected rebound: bind the figure to what it is now, and words to the figure; a confirmation cannot do it"
+        )
 
 
 def rebind(kind: str, uid: uuid.UUID | str, *, by: Actor, at: datetime) -> int:
@@ -181,6 +204,17 @@ def heal(kind: str, uid: uuid.UUID | str, *, by: Actor, at: datetime, note: str 
             _resolve(mark, HEALED, note.strip()[:REASON_MOST], by=by, at=at)
         project_stale(first.study, {(mark.target_kind, str(mark.target_uid)) for mark in marks}, at=at)
         return len(marks)
+
+
+def heal_figures(study: Study, uids: Collection[uuid.UUID], *, by: Actor, at: datetime, note: str) -> None:
+    """Settle what figures had marked that give their stored values again; one query for any number of them."""
+    marks: list[StaleMark] = []
+    for part in chunks(uids):
+        marks.extend(open_marks(study).filter(cause_kind=FIGURE, cause_uid__in=part).select_related("study"))
+    for mark in marks:
+        _resolve(mark, HEALED, note, by=by, at=at)
+    if marks:
+        project_stale(study, {(mark.target_kind, str(mark.target_uid)) for mark in marks}, at=at)
 
 
 def _resolve(mark: StaleMark, how: str, note: str, *, by: Actor, at: datetime) -> StaleResolution:

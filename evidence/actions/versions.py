@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,7 +16,7 @@ from django.db import transaction
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.ingest.names import OWN, form_of, media_type_of, reference_name, source_path
 from evidence.ingest.roots import place, read_file
-from evidence.models import Excerpt, Figure, Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
+from evidence.models import Excerpt, Source, SourceCheck, SourceVersion, WatchedFolder, stream_of
 from runs.actions.receipts import append_receipt
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -175,6 +176,7 @@ def _next(source: Source, row: SourceVersion, given: dict[str, str], *, by: Acto
             from evidence.actions.stale import mark_changed
 
             mark_changed("source", source.uid, f"superseded: {row.reason}"[:TEXT_MOST], by=by, at=at)
+        _compute_again("source", source.uid, source.study, by=by, at=at)
         if old.held and SourceCheck.objects.filter(version=old).exists():
             check_version(old, by=by, at=at)  # a watched file no longer speaks against it
     return row
@@ -309,17 +311,16 @@ def _follow(version: SourceVersion, found: Found, *, by: Actor, at: datetime) ->
         heal("version", version.uid, by=by, at=at, note="the bytes are those of the recorded hash again")
     elif found.state in (Source.DRIFTED, Source.MISSING):
         mark_changed("version", version.uid, f"{found.state}: {found.note}"[:TEXT_MOST], by=by, at=at)
-    _compute_again(version, by=by, at=at)
+    _compute_again("version", version.uid, version.study, by=by, at=at)
 
 
-def _compute_again(version: SourceVersion, *, by: Actor, at: datetime) -> None:
-    """Recompute every figure that rests on a version, the nearest first."""
-    from evidence.actions.figures import refresh_figure
+def _compute_again(kind: str, uid: uuid.UUID, study: Study, *, by: Actor, at: datetime) -> None:
+    """Recompute every figure that rests on a source or on one of its versions; what rests on it is marked already."""
+    from evidence.actions.figures import refresh_figures
     from evidence.propagation import FIGURE, dependants
 
-    paths = [path for path in dependants("version", str(version.uid)) if path.kind == FIGURE]
-    for path in sorted(paths, key=lambda path: len(path.steps)):
-        refresh_figure(Figure.objects.select_related("study", "current").get(uid=path.uid), by=by, at=at)
+    uids = [path.uid for path in dependants(kind, uid) if path.kind == FIGURE]
+    refresh_figures(study, uids, by=by, at=at, mark=False)
 
 
 def check_all(study: Study, *, by: Actor, at: datetime) -> dict[str, int]:

@@ -63,6 +63,8 @@ def _check_derivation(binding: dict[str, Any]) -> None:
     for name, key in figures.items():
         if not isinstance(name, str) or not name.isidentifier() or not isinstance(key, str) or not 0 < len(key) <= 100:
             raise BindingError(f"binding.figures: got {str(name)[:40]!r}: {str(key)[:80]!r}, expected a name and a key")
+        if not name.isascii():
+            raise BindingError(f"binding.figures: got the name {name[:40]!r}, expected one in ASCII letters")
     used = names(parse(binding["expression"]))
     unused = sorted(set(figures) - used)
     if unused:

@@ -3,11 +3,15 @@
 Grammar: numbers, names of figures, + - * / and parentheses, unary minus, and the functions of ``FUNCTIONS``.
 A sum needs equal units; a quotient has the quotient of units. The same text over the same figures gives the
 same value on every machine.
+
+Text is ASCII without comments, so that what a page shows is all that is computed and no two names look alike.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +20,7 @@ from typing import Any
 from workbench.contracts.errors import ContractError
 
 LONGEST, DEEPEST, DIGITS = 2000, 40, 60
+_FOREIGN = re.compile(r"\w*[^\x00-\x7f]\w*")
 Unit = tuple[tuple[str, int], ...]  # sorted (name, exponent); empty: a plain number
 
 
@@ -113,6 +118,14 @@ def parse(text: str) -> ast.expr:
     """The tree of an expression. Raises ``ExpressionError`` for what the grammar does not hold."""
     if len(text) > LONGEST:
         raise ExpressionError(f"expression: got {len(text)} characters, expected at most {LONGEST}")
+    if "#" in text:
+        comment = text[text.index("#") :][:40]
+        raise ExpressionError(
+            f"expression: got the comment {comment!r}, expected none; the reason of a figure says why"
+        )
+    foreign = _FOREIGN.search(text)
+    if foreign:
+        raise ExpressionError(f"expression: got {foreign.group()[:40]!r}, expected names and numbers in ASCII letters")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -162,6 +175,86 @@ def evaluate(text: str, figures: Mapping[str, Quantity]) -> Quantity:
         return FUNCTIONS[node.func.id]([walk(item) for item in node.args])
 
     return walk(tree)
+
+
+# Constants that a derivation of a claim-carrying kind may hold, and the only places where they may stand: they turn
+# a rate into its complement, a quotient into a relative change and a share into percent. Any other number is one that
+# somebody typed, and a typed number has no place in an effect.
+CONSTANT_FORMS: Mapping[str, tuple[str, ...]] = {
+    "1": ("1 - x", "x - 1", "1 * x", "x * 1"),
+    "100": ("100 * x", "x * 100", "x / 100"),
+}
+MOST_CONSTANTS, MOST_USES = 2, 2
+_SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+def constants(text: str) -> list[str]:
+    """Numbers that an expression holds, as they are written, in order, each once."""
+    source = text.strip()
+    found = [node for node in ast.walk(parse(source)) if isinstance(node, ast.Constant)]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(ast.get_source_segment(source, node) or "" for node in found))
+
+
+def check_measured(text: str, figures: Mapping[str, Quantity], keys: Mapping[str, str]) -> None:
+    """Refuse an expression that brings in a number of its own: what a claim-carrying kind may be derived by.
+
+    ``figures``: name -> value; ``keys``: name -> key of the figure that it stands for (two names may share one).
+    Its constants stand in ``CONSTANT_FORMS``, at most ``MOST_CONSTANTS`` of them; each figure stands in it at most
+    ``MOST_USES`` times, a lone one once (``(a + a + a) / (a + a)`` types 1.5 without a digit); and its value changes
+    with each figure. Raises ``ExpressionError`` naming the constant or the figure.
+    """
+    source = text.strip()
+    tree = parse(source)
+    _check_forms(source, tree)
+    nodes = list(ast.walk(tree))
+    held = [node for node in nodes if isinstance(node, ast.Constant)]
+    if len(held) > MOST_CONSTANTS:
+        raise ExpressionError(f"expression: got {len(held)} constants, expected at most {MOST_CONSTANTS} in an effect")
+    uses = Counter(keys[node.id] for node in nodes if isinstance(node, ast.Name) and node.id in keys)
+    most = MOST_USES if len(uses) > 1 else 1
+    for key, count in sorted(uses.items()):
+        if count > most:
+            raise ExpressionError(f"expression: got {key} {count} times, expected it at most {most} times in an effect")
+        if not _depends(text, figures, [name for name in figures if keys[name] == key]):
+            raise ExpressionError(
+                f"expression: got {key}, on which the value does not depend, expected figures that each change it"
+            )
+
+
+def _check_forms(source: str, tree: ast.expr) -> None:
+    placed: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "count":
+            raise ExpressionError("expression: got count, which is a number of its own; bind it as a figure of its own")
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) != isinstance(node.right, ast.Constant):
+            sign, first = _SIGNS[type(node.op)], isinstance(node.left, ast.Constant)
+            constant = node.left if first else node.right
+            written = ast.get_source_segment(source, constant) or ""
+            form = f"{written} {sign} x" if first else f"x {sign} {written}"
+            if form in CONSTANT_FORMS.get(written, ()):
+                placed.add(id(constant))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in placed:
+            forms = ", ".join(form for every in CONSTANT_FORMS.values() for form in every)
+            raise ExpressionError(
+                f"expression: got the constant {ast.get_source_segment(source, node)}, expected none in an effect but "
+                f"in {forms}; bind it as a figure of its own"
+            )
+
+
+def _depends(text: str, figures: Mapping[str, Quantity], mine: Sequence[str]) -> bool:
+    """Whether the value changes when the figure that ``mine`` name does: a little, and beyond every other figure."""
+    before = evaluate(text, figures).value
+    far = 1 + 7 * sum((abs(item.value) for item in figures.values()), Fraction(0))
+    for step in (Fraction(1, 1009), Fraction(-1, 1013), far, -far):
+        moved = {name: Quantity(figures[name].value + step, figures[name].unit) for name in mine}
+        try:
+            if evaluate(text, {**figures, **moved}).value != before:
+                return True
+        except ExpressionError:
+            continue  # a divisor of 0 there says nothing
+    return False
 
 
 def shown(value: Fraction, digits: int) -> str:

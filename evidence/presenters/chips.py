@@ -11,6 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
+from evidence.binding.expressions import constants
 from evidence.binding.figures import fills_words
 from evidence.binding.tokens import figure_keys, source_references
 from evidence.binding.values import ABSENT, show_stored
@@ -196,10 +197,17 @@ class Chip:
             (_("Source"), self.source_name),
             (_("Excerpt"), f"“{excerpt.text[:300]}”" if excerpt else ""),
             (_("Derivation"), self.expression),
+            (_("Constants"), constants_words(version)),
             (_("Hash"), self.sha256),
             (_("Evidence cut-off"), version.cutoff.isoformat() if version.cutoff else ""),
             (_("Recomputed"), moment(self.figure.checked_at)),
         ]
+
+
+def constants_words(version: FigureVersion) -> str:
+    """Which numbers of its own a derivation holds, in words; empty for none, and for another binding."""
+    held = constants(version.binding["expression"]) if version.binding["type"] == "derivation" else []
+    return _("holds the constants %(numbers)s") % {"numbers": ", ".join(held)} if held else ""
 
 
 def moment(at: datetime | None) -> str:

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - one case a line
+# ruff: noqa: E501 - one case a line; look-alike letters are what is refused
 """Derivations: exact arithmetic with units, and nothing beyond the grammar."""
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from evidence.binding.expressions import (
     ExpressionError,
     Quantity,
+    check_measured,
+    constants,
     evaluate,
     number,
     parse_unit,
@@ -68,6 +70,64 @@ def test_functions(text: str, value: Fraction) -> None:
 def test_what_the_grammar_does_not_hold_is_refused(text: str, words: str) -> None:
     with pytest.raises(ExpressionError, match=words):
         evaluate(text, FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("used # a reason", "the comment '# a reason'"), ("used#x", "the comment '#x'"), ("ｕｓｅｄ", "got 'ｕｓｅｄ'"),
+     ("used + 用量", "got '用量'"), ("usеd", "got 'usеd'"), ("used * ２", "got '２'"), ("used − wall", "got '−'")],
+)  # fmt: skip
+def test_comments_and_look_alikes_are_refused_by_name(text: str, words: str) -> None:
+    """A comment says what is not computed; a fullwidth or Cyrillic name reads as another one."""
+    assert evaluate("used", FIGURES).value == 1200
+    with pytest.raises(ExpressionError, match=words):
+        evaluate(text, FIGURES)
+
+
+RATES = {"a": Quantity(Fraction(19, 20)), "b": Quantity(Fraction(1, 2)), "c": Quantity(Fraction(1, 2))}
+KEYS = {"a": "arm.a", "b": "arm.b", "c": "arm.b"}  # b and c are one figure
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a - b",
+        "a",
+        "1 - a",
+        "a / b - 1",
+        "100 * (a - b) / b",
+        "(a - b) / b * 100",
+        "a / 100",
+        "max(a, b)",
+        "min(a, b)",
+        "a / (a + b)",
+        "a * 1",
+        "mean(a, b)",
+    ],
+)
+def test_what_an_effect_may_be_derived_by(text: str) -> None:
+    used = {name: RATES[name] for name in "ab" if name in text.replace("max", "").replace("mean", "")}
+    check_measured(text, used, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("0.178 * a / a", "the constant 0.178.*bind it as a figure of its own"), ("a * 6.328888888", "the constant 6.328888888"),
+     ("0.95 + 0 * a", "the constant 0.95"), ("a + 1", "the constant 1"), ("a + 100", "the constant 100"), ("1 / a", "the constant 1"),
+     ("100 - a", "the constant 100"), ("max(1, a)", "the constant 1"), ("1 * 100 * a", "the constant 1"), ("-1 * a", "the constant 1"),
+     ("a * 1.0", "the constant 1.0"), ("a * count(b, c)", "count"), ("1 - (1 - (1 - a))", "3 constants"), ("a + a", "arm.a 2 times.*at most 1"),
+     ("(a + a + a) / (a + b)", "arm.a 4 times.*at most 2"), ("a + b - c", "arm.b, on which the value does not depend"),
+     ("a * b / c", "arm.b, on which the value does not depend"), ("0 * a + b", "the constant 0")],
+)  # fmt: skip
+def test_typed_numbers_never_enter_an_effect(text: str, words: str) -> None:
+    """Neither written, nor as a quotient of one figure with itself, nor as a count."""
+    with pytest.raises(ExpressionError, match=words):
+        check_measured(text, RATES if "c" in text.replace("count", "") else {n: RATES[n] for n in "ab"}, KEYS)
+
+
+def test_constants_are_listed_as_written() -> None:
+    assert constants(" 0.50 * a + 1e3 - (b / 0.50) * 2") == ["0.50", "1e3", "2"]
+    assert constants("a / b") == []
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "1e100", "1/2", " 1", "", "１", "1" * 61])

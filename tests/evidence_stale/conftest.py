@@ -35,7 +35,7 @@ def web(db: None, tmp_path: Path, settings: LazySettings) -> Web:
         "expression": "nonzero / usable",
         "figures": {"nonzero": "nonzero", "usable": "usable"},
     }
-    made.figure("rate", rate, "92/244")
+    made.figure("rate", rate, "23/61")
     made.claim("share", "A share of [[rate]] of [[usable]] rows.", ["rate", "usable"])
     linked = made.claim("linked", "Rows were read.", [])
     made.link(linked, excerpt=hours)
