@@ -19,7 +19,7 @@ from runs.actions.closure import item_facts
 from runs.actions.documents import store_document
 from runs.actions.plans import plan_body
 from runs.errors import DomainError
-from runs.models import Document, EvaluationItem, Execution, PlanVersion
+from runs.models import Document, EvaluationItem, Execution, Plan, PlanVersion
 from runs.presenters.results import arm_columns
 from runs.statistics.aggregate import build_aggregate
 from tests.pages.state import World
@@ -149,6 +149,42 @@ def test_only_the_closed_execution_of_that_version_fills(open_world: World) -> N
     assert filled is not None and filled.number == 2 and filled.title_zh == "效应" and filled.value is not None
     assert filled.binding["type"] == "endpoint" and "filled by the closed execution" in filled.reason
     assert fill_pending(first, by=service_actor("test"), at=AT) == 0
+
+
+def test_neither_another_plan_nor_another_version_fills(open_world: World) -> None:
+    """Closed executions of another plan with the same endpoint, and of version 2 of this one, fill nothing of
+    version 1; a figure pinned to version 2 waits for that version although version 1 is closed. Each is filled by its
+    own version only: the other's is refused at the binding too.
+    """
+    by = service_actor("test")
+    close(open_world)
+    first = open_world.version
+    draft = Plan.objects.create(
+        uid="00000000-0000-4000-8000-000000000003", study=open_world.study, slug="twin",
+    )  # fmt: skip
+    same = {"sha256": "1" * 64, "bytes": bytes(first.bytes), "created_at": AT, "created_by": by}
+    second = PlanVersion.objects.create(
+        uid="00000000-0000-4000-8000-000000000004", plan=first.plan, number=first.number + 1, **same
+    )
+    twin = PlanVersion.objects.create(
+        uid="00000000-0000-4000-8000-000000000005", plan=draft, number=1, **{**same, "sha256": "2" * 64}
+    )
+    bind(open_world, "of.first", PENDING, plan_version=first)
+    bind(open_world, "of.second", PENDING, plan_version=second)
+    bind(open_world, "of.twin", {**PENDING, "fills": {"plan": "twin", "endpoint": "recovery"}}, plan_version=twin)
+    for version in (second, twin):
+        with pytest.raises(DomainError, match="not closed"):
+            fill_pending(version, by=by, at=AT)
+        with pytest.raises(DomainError, match="expected the closed execution of"):
+            bind(open_world, "stolen", ENDPOINT, plan_version=version)
+    assert fill_pending(first, by=by, at=AT) == 1
+    states = dict(Figure.objects.filter(study=open_world.study).values_list("key", "state"))
+    assert (states["of.first"], states["of.second"], states["of.twin"]) == ("bound", "pending", "pending")
+    with pytest.raises(DomainError, match="plan_version: got one of small, expected one of twin"):
+        bind(
+            open_world, "of.twin", {**PENDING, "fills": {"plan": "twin", "endpoint": "recovery"}}, plan_version=first,
+            reason="taken from another plan",
+        )  # fmt: skip
 
 
 def test_changed_documents_are_drift(open_world: World) -> None:
