@@ -8,23 +8,29 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from evidence.actions.claims import LANGUAGES, PROSE, ClaimRefused, add_claim
+from django.utils.translation import gettext as _
+
+from evidence.actions.claims import LANGUAGES, PROSE, ClaimMoved, ClaimRefused, add_claim
 from evidence.models import Claim, ClaimVersion, Excerpt, Figure
 from runs.errors import DomainError
 from runs.models import Actor, PlanVersion, Study
 
 OPTIONS_MOST = 400  # keys that a form offers; any other key may be typed
 WORDS = tuple(f"{name}_{language}" for name in PROSE for language in LANGUAGES)
-FIELDS = (*WORDS, "key", "kind", "plan_version", "endpoint", "reason", "status", "relation", "evidence")
+FIELDS = (*WORDS, "key", "kind", "plan_version", "endpoint", "reason", "status", "relation", "evidence", "base")
 FIELDS += ("reach_en", "reach_zh")
 
 
 @dataclass
 class Typed:
-    """Values by field, and what is wrong with each. ``errors`` of the empty field stand above the form."""
+    """Values by field, and what is wrong with each. ``errors`` of the empty field stand above the form.
+
+    ``moved``: somebody else wrote a version since; ``base`` then names the one that stands, what was typed is kept.
+    """
 
     values: dict[str, str] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
+    moved: bool = False
 
     def get(self, name: str) -> str:
         """What was typed; empty for nothing."""
@@ -41,11 +47,24 @@ class Typed:
                 got = f"“{item.got}”: " if item.got and item.got not in item.message else ""
                 self.refuse(item.field, f"{got}{item.message}")
             return
+        if isinstance(error, ClaimMoved):
+            self._follow(error)
+            return
         name, colon, rest = str(error).partition(": ")
         known = name in FIELDS and bool(colon)
         if name in ("excerpt", "figure"):
             name, known = "evidence", True
         self.refuse(name if known else "", rest if known else str(error))
+
+    def _follow(self, error: ClaimMoved) -> None:
+        """Say beside each field what it says by now; the next sending is of one who has seen it."""
+        self.moved = True
+        self.refuse("", str(error))
+        self.refuse("", _("What you typed is kept. Look at what changed; sending again writes over it."))
+        for name, text in error.changed.items():
+            if name in FIELDS:
+                self.refuse(name, _("by now: “%s”") % text)
+        self.values["base"] = str(error.number)
 
     @classmethod
     def of_version(cls, claim: Claim) -> Typed:
@@ -54,7 +73,7 @@ class Typed:
         version = ClaimVersion.objects.select_related("plan_version").get(pk=claim.current_id)
         values = {name: str(getattr(version, name)) for name in (*WORDS, "kind", "endpoint")}
         values["plan_version"] = str(version.plan_version.uid) if version.plan_version is not None else ""
-        return cls({**values, "key": claim.key})
+        return cls({**values, "key": claim.key, "base": str(version.number)})
 
 
 def typed_of(given: Mapping[str, str], key: str | None = None) -> Typed:
@@ -78,10 +97,15 @@ def save(study: Study, typed: Typed, *, by: Actor, at: datetime) -> ClaimVersion
     if typed.get("plan_version") and version is None:
         typed.refuse("plan_version", "got no frozen plan of this study, expected one of the list")
         return None
+    base = typed.get("base")
+    if base and not (base.isascii() and base.isdigit() and len(base) <= 9):
+        typed.refuse("", f"base: got {base[:20]!r}, expected the number of the version that was read")
+        return None
     try:
         return add_claim(
             study, typed.get("key").strip(), kind=typed.get("kind"), by=by, at=at, plan_version=version,
             endpoint=typed.get("endpoint").strip(), reason=typed.get("reason"),
+            base=int(base) if base else None,
             **{name: typed.get(name) for name in WORDS},
         )  # fmt: skip
     except DomainError as error:

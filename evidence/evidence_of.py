@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 
-from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, FigureInput, Link
-from evidence.reviewing import Told, reviews_of
+from evidence.models import Claim, ClaimFigure, ClaimVersion, EvidenceRecord, Figure, FigureInput, Link
+from evidence.reviewing import Judges, Told, judged
 
 DEEPEST = 40  # levels of derivations; ``bind_figure`` refuses circles
 
@@ -16,7 +15,8 @@ class Evidence:
     """``version`` None: a head without words. ``figures``: shown in the text or linked as support or bound, once each.
 
     ``links``: those that stand. ``imported``: keys of figures from elsewhere, operands of derivations included.
-    ``bound_at``: when the newest present binding of a shown or linked figure was made.
+    ``changes``: what an acceptance must have seen: every link, every withdrawal of one, and the present binding of
+    every figure that is shown or linked.
     """
 
     version: ClaimVersion | None
@@ -26,7 +26,8 @@ class Evidence:
     links: tuple[Link, ...]
     told: tuple[Told, ...]
     imported: frozenset[str]
-    bound_at: datetime | None
+    changes: tuple[EvidenceRecord, ...] = ()
+    judges: Judges = field(default_factory=Judges)
 
     def of_relation(self, relation: str) -> tuple[Link, ...]:
         """Standing links of one relation."""
@@ -61,7 +62,7 @@ def evidence_of(claim: Claim) -> Evidence:
     """Everything that ``status.derive`` reads."""
     current, stale = Claim.objects.filter(pk=claim.pk).values_list("current_id", "stale").get()
     if current is None:
-        return Evidence(None, stale, (), (), (), (), frozenset(), None)
+        return Evidence(None, stale, (), (), (), (), frozenset())
     version = (
         ClaimVersion.objects.select_related("plan_version__plan").defer("plan_version__strict_pairs").get(pk=current)
     )
@@ -75,10 +76,11 @@ def evidence_of(claim: Claim) -> Evidence:
     for link in links:
         if link.figure is not None and link.relation in ("supports", "bounds"):
             figures.setdefault(link.figure.pk, link.figure)
-    bound = [item.current.at for item in figures.values() if item.current is not None]
+    bound = [item.current for item in figures.values() if item.current is not None]
+    told, judges = judged(claim, (*links, *bound))
     return Evidence(
-        version, stale, tuple(shown), tuple(figures.values()), tuple(links), tuple(reviews_of(claim)),
-        _imported(list(figures.values())), max(bound, default=None),
+        version, stale, tuple(shown), tuple(figures.values()), tuple(links), tuple(told),
+        _imported(list(figures.values())), (*links, *bound, *(judges.withdrawn or {}).values()), judges,
     )  # fmt: skip
 
 

@@ -32,4 +32,4 @@ def _with(
         pk=max((item.pk for item in reviews), default=0) + 1, study=claim.study, actor=by, at=at, claim=claim,
         claim_version=found.version, link=link, verdict=verdict, reason="", looked_at=[], independence=independence,
     )  # fmt: skip
-    return replace(found, told=tuple(tell([*reviews, more], answers)))
+    return replace(found, told=tuple(tell([*reviews, more], answers, found.judges)))

@@ -2,18 +2,34 @@
 
 A review never changes. The newest one of a reviewer on the same thing (a claim as a whole, or one of its links)
 stands and supersedes that reviewer's earlier ones. A dispute or a request for evidence is open until it is answered
-and then accepted, by its reviewer or by an independent one.
+and then accepted, by its reviewer or by an independent one who did not answer it. A link's withdrawal may be the
+answer, and settles nothing by itself. Order is that of the receipts and of the times together: what waited for a lock
+has seen the evidence of before. Whose word is independent is judged against everybody who has a part in the claim by
+now.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evidence.models import Answer, Claim, Link, Review
+from django.db.models import Q
+
+from evidence.models import (
+    Answer,
+    Claim,
+    EvidenceRecord,
+    Excerpt,
+    FigureVersion,
+    Link,
+    LinkWithdrawal,
+    Review,
+    stream_of,
+)
 from runs.actions.actors import OWN_FAMILY
-from runs.models import Actor
+from runs.models import Actor, Receipt
 
 OPEN, ANSWERED, SETTLED, STANDS, SUPERSEDED = "open", "answered", "settled", "stands", "superseded"
 
@@ -26,9 +42,10 @@ def family_of(actor: Actor) -> str:
 
 
 def authors_of(claim: Claim, link: Link | None = None) -> list[tuple[Actor, str]]:
-    """Who wrote what is reviewed, each with what they wrote: the claim's versions and the link (all, without one).
+    """Who has a part in what is reviewed, each with the part: versions, the link (all, without one), its evidence.
 
-    Oldest first, each actor once. Two queries.
+    Who bound a figure that the words show or a link names (its present binding, and the one that was shown), who took
+    an excerpt that a link names, and who withdrew the link are among them. In that order, each actor once.
     """
     found: dict[int, tuple[Actor, str]] = {}
     for version in claim.versions.select_related("actor").order_by("number"):
@@ -36,7 +53,26 @@ def authors_of(claim: Claim, link: Link | None = None) -> list[tuple[Actor, str]
     links = claim.links.select_related("actor").order_by("pk")
     for row in links if link is None else links.filter(pk=link.pk):
         found.setdefault(row.actor_id, (row.actor, f"a link of claim {claim.key}"))
+    gone = LinkWithdrawal.objects.filter(link__claim=claim).select_related("actor").order_by("pk")
+    for taken in gone if link is None else gone.filter(link=link):
+        found.setdefault(taken.actor_id, (taken.actor, f"a withdrawal of a link of claim {claim.key}"))
+    shown = Q(in_claims__version=claim.current_id)
+    present = FigureVersion.objects.filter(pk__in=_bindings(claim)).select_related("actor", "figure")
+    showed = FigureVersion.objects.filter(shown).select_related("actor", "figure").distinct()
+    for bound in sorted({*present, *showed}, key=lambda item: item.pk):
+        found.setdefault(bound.actor_id, (bound.actor, f"the binding of figure {bound.figure.key}"))
+    for excerpt in Excerpt.objects.filter(links__claim=claim).select_related("actor").distinct().order_by("pk"):
+        found.setdefault(excerpt.actor_id, (excerpt.actor, f"excerpt {excerpt.key}"))
     return list(found.values())
+
+
+def _bindings(claim: Claim) -> list[int]:
+    """Keys of the present bindings of figures that the words show or a link names. Two queries."""
+    linked = claim.links.filter(figure__current__isnull=False).values_list("figure__current", flat=True)
+    if claim.current_id is None:
+        return [pk for pk in linked if pk is not None]
+    words = Claim.objects.filter(pk=claim.pk, current__figures__figure__current__isnull=False)
+    return [*linked, *words.values_list("current__figures__figure__current", flat=True)]
 
 
 def independence(by: Actor, authors: Iterable[Actor]) -> str:
@@ -55,20 +91,56 @@ class Told:
     fate: str
 
 
-def _fate(review: Review, answers: Sequence[Answer], later: Sequence[Review]) -> str:
+@dataclass(frozen=True)
+class Judges:
+    """Against whom and in which order reviews are read. ``order``: uid of a record -> place of its receipt.
+
+    ``withdrawn``: key of a link -> its withdrawal. A record without a place (told before it is recorded) is the newest.
+    """
+
+    authors: tuple[Actor, ...] = ()
+    order: Mapping[uuid.UUID, int] | None = None
+    withdrawn: Mapping[int, LinkWithdrawal] | None = None
+
+    def after(self, review: Review, record: EvidenceRecord) -> bool:
+        """Whether a review has seen a record: its receipt is later, and it was asked for no earlier."""
+        order = self.order or {}
+        late = order.get(review.uid)
+        return review.at >= record.at and (late is None or late >= order.get(record.uid, 0))
+
+    def independent(self, review: Review) -> bool:
+        """Whether a review is of somebody independent: when it was written, and of everybody with a part by now."""
+        return review.independence == Review.INDEPENDENT == independence(review.actor, self.authors)
+
+    def withdrawal(self, review: Review) -> LinkWithdrawal | None:
+        """The withdrawal of the reviewed link that the review has not seen."""
+        found = (self.withdrawn or {}).get(review.link_id or 0)
+        return found if found is not None and not self.after(review, found) else None
+
+
+def _fate(review: Review, answers: Sequence[Answer], later: Sequence[Review], judges: Judges) -> str:
     """``later``: reviews of the same thing after this one."""
     if any(other.actor_id == review.actor_id for other in later):
         return SUPERSEDED
     if review.verdict == Review.ACCEPT:
         return STANDS
-    if not answers:
+    taken = judges.withdrawal(review)
+    said: list[EvidenceRecord] = [*answers, *([taken] if taken is not None else [])]
+    if not said:
         return OPEN
-    # An acceptance counts where it was written after the answer that it has seen.
-    seen = [other for other in later if other.at >= answers[0].at and other.verdict == Review.ACCEPT]
-    return SETTLED if any(other.independence == Review.INDEPENDENT for other in seen) else ANSWERED
+    # An acceptance counts where it was written after an answer that it has seen, by nobody who answered.
+    mine = {row.actor_id for row in said}
+    settled = any(
+        other.verdict == Review.ACCEPT
+        and other.actor_id not in mine
+        and judges.independent(other)
+        and any(judges.after(other, row) for row in said)
+        for other in later
+    )
+    return SETTLED if settled else ANSWERED
 
 
-def tell(reviews: Sequence[Review], answers: Iterable[Answer]) -> list[Told]:
+def tell(reviews: Sequence[Review], answers: Iterable[Answer], judges: Judges) -> list[Told]:
     """Reviews of one claim in the order in which they were written, each with its answers and its fate."""
     of_review: dict[int, list[Answer]] = defaultdict(list)
     for answer in answers:
@@ -78,14 +150,40 @@ def tell(reviews: Sequence[Review], answers: Iterable[Answer]) -> list[Told]:
         Told(
             row,
             tuple(of_review[row.pk]),
-            _fate(row, of_review[row.pk], [other for other in rows[at + 1 :] if other.link_id == row.link_id]),
+            _fate(row, of_review[row.pk], [other for other in rows[at + 1 :] if other.link_id == row.link_id], judges),
         )
         for at, row in enumerate(rows)
     ]
 
 
-def reviews_of(claim: Claim) -> list[Told]:
-    """Everything that was said on a claim and on its links. Two queries."""
+def _said(claim: Claim) -> tuple[list[Review], list[Answer]]:
     rows = list(claim.reviews.select_related("actor", "claim_version", "link").order_by("pk"))
+    if not rows:
+        return [], []
     answers = Answer.objects.filter(review__claim=claim).select_related("actor", "claim_version").order_by("pk")
-    return tell(rows, answers)
+    return rows, list(answers)
+
+
+def judged(claim: Claim, evidence: Iterable[EvidenceRecord] = ()) -> tuple[list[Told], Judges]:
+    """Everything that was said on a claim and on its links, and how it was read.
+
+    ``evidence``: links and bindings whose place among the reviews matters. A fixed number of queries; one where
+    nobody has said anything.
+    """
+    rows, answers = _said(claim)
+    gone = {row.link_id: row for row in LinkWithdrawal.objects.filter(link__claim=claim).select_related("actor")}
+    if not rows:
+        return [], Judges(withdrawn=gone)
+    uids = [row.uid for row in (*rows, *answers, *gone.values(), *evidence)]
+    stream = stream_of(claim.study)
+    places: dict[uuid.UUID, int] = {}
+    for start in range(0, len(uids), 500):
+        told = Receipt.objects.filter(stream=stream, subject_uid__in=uids[start : start + 500])
+        places.update({uid: seq for uid, seq in told.order_by("seq").values_list("subject_uid", "seq") if uid})
+    judges = Judges(tuple(actor for actor, _what in authors_of(claim)), places, gone)
+    return tell(rows, answers, judges), judges
+
+
+def reviews_of(claim: Claim) -> list[Told]:
+    """Everything that was said on a claim and on its links."""
+    return judged(claim)[0]

@@ -7,8 +7,9 @@ notes", Claim). The rules, in the order in which ``reasons_of`` reads them:
 (1) no link supports it: not_established · (2) a figure shown or linked is pending: pending · (3) a figure or source
 has drifted, is missing, stale or has no value: not_established · (4) evidence is claimed or imported: at most
 partly · (5) an open dispute: not_established; an open request for evidence: at most partly · (6) an accepted
-contradiction: refuted; one that nobody has judged: at most partly · (7) nobody independent has accepted these words:
-at most partly · (8) the kind's own demand on the plan's endpoint: not_established, pending while unmeasured.
+contradiction: refuted; withdrawn, and nobody else has said that this is right: not_established; one that nobody has
+judged: at most partly · (7) nobody independent has accepted these words on the evidence as it stands: at most
+partly · (8) the kind's own demand on the plan's endpoint: not_established, pending while unmeasured.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from evidence.evidence_of import Evidence, evidence_of
-from evidence.models import Claim, ClaimVersion, Excerpt, ExcerptHead, Figure, FigureVersion, Link, Review, Source
+from evidence.models import (
+    Claim,
+    ClaimVersion,
+    Excerpt,
+    ExcerptHead,
+    Figure,
+    FigureVersion,
+    Link,
+    LinkWithdrawal,
+    Review,
+    Source,
+)
 from evidence.registered import NO_REGRESSION_OBSERVED, Registered, registered
 from evidence.reviewing import ANSWERED, OPEN, STANDS, Told
 from evidence.waiting import WORDS, project
@@ -181,44 +193,84 @@ def _of_excerpt(excerpt: Excerpt) -> Iterator[Reason]:
 
 
 def open_reviews(found: Evidence) -> list[Told]:
-    """Disputes and requests for evidence that still stand, on the claim or on a link that stands."""
+    """Disputes and requests for evidence that still stand, on the claim or on a link, a withdrawn one too.
+
+    A request for more evidence falls with its link; a dispute does not.
+    """
     links = {link.pk for link in found.links}
     return [
         item
         for item in found.told
         if item.fate in (OPEN, ANSWERED)
         and item.review.verdict != Review.ACCEPT
-        and (item.review.link_id is None or item.review.link_id in links)
+        and (item.review.verdict == Review.DISPUTE or item.review.link_id is None or item.review.link_id in links)
     ]
 
 
-def _standing(found: Evidence, links: Sequence[Link], whole: bool) -> list[Review]:
-    """Acceptances that stand of these words, on the claim (``whole``) or on one of ``links``.
-
-    One that is older than a figure's present binding has seen another number and does not count.
-    """
-    version, keys = found.version, {link.pk for link in links}
+def _acceptances(found: Evidence) -> list[Review]:
+    """Acceptances of these words that their reviewer has not superseded."""
+    version = found.version
     assert version is not None
     return [
         item.review
         for item in found.told
         if item.fate == STANDS
         and item.review.verdict == Review.ACCEPT
-        and (item.review.link_id in keys or (whole and item.review.link_id is None))
         and same_words(item.review.claim_version, version)
-        and (found.bound_at is None or item.review.at >= found.bound_at)
     ]
 
 
-def _best(reviews: Sequence[Review]) -> str:
-    if any(item.independence == Review.INDEPENDENT for item in reviews):
+def _standing(found: Evidence, links: Sequence[Link]) -> list[Review]:
+    """Acceptances that stand of these words, on the claim or on one of ``links``, with the evidence as it is now.
+
+    One that has not seen a link, the withdrawal of one or a figure's present binding was of other evidence and does
+    not count.
+    """
+    keys = {None, *(link.pk for link in links)}
+    return [
+        review
+        for review in _acceptances(found)
+        if review.link_id in keys and all(found.judges.after(review, change) for change in found.changes)
+    ]
+
+
+def _best(found: Evidence, reviews: Sequence[Review]) -> str:
+    if any(found.judges.independent(item) for item in reviews):
         return Review.INDEPENDENT
     return Review.SAME_FAMILY if reviews else ""
 
 
+def _contradicted(found: Evidence) -> Iterator[Reason]:
+    """Accepted contradictions, which no later link, withdrawal or binding makes undone."""
+    against = {link.pk for link in found.of_relation(CONTRADICTS)}
+    accepted = [item for item in _acceptances(found) if item.link is not None and item.link.relation == CONTRADICTS]
+    if any(item.link_id in against for item in accepted):
+        yield Reason("contradicted", _("A reviewer accepted evidence that contradicts it."),
+                     _("that link withdrawn and the withdrawal accepted, or other words"), Claim.REFUTED)  # fmt: skip
+    elif against:
+        yield Reason("contradiction", _("Linked evidence contradicts it, and nobody has judged that."),
+                     _("a review of that link"), Claim.PARTLY)  # fmt: skip
+    for item in accepted:
+        taken = found.judges.withdrawal(item)
+        if taken is None or any(_agrees(found, other, item, taken) for other in accepted):
+            continue
+        yield _low("contradiction_withdrawn", _("An accepted contradiction was withdrawn: “%s”") % taken.reason,
+                   _("an independent reviewer accepts that withdrawal, or other words"))  # fmt: skip
+
+
+def _agrees(found: Evidence, other: Review, with_: Review, taken: LinkWithdrawal) -> bool:
+    """Whether ``other`` accepts that an accepted contradiction was withdrawn."""
+    return (
+        other.link_id == with_.link_id
+        and other.actor_id != taken.actor_id
+        and found.judges.after(other, taken)
+        and found.judges.independent(other)
+    )
+
+
 def acceptance(found: Evidence) -> str:
     """Who has accepted the claim's words on the evidence that supports it: independent, same_family or nobody."""
-    return _best(_standing(found, found.supporting, True))
+    return _best(found, _standing(found, found.supporting))
 
 
 def _of_reviews(found: Evidence, accepted: str) -> Iterator[Reason]:
@@ -232,13 +284,7 @@ def _of_reviews(found: Evidence, accepted: str) -> Iterator[Reason]:
         else:
             text = _("%(who)s asks for evidence: “%(why)s”") % {"who": who, "why": item.review.reason}
             yield Reason("needs_evidence", text, _("such evidence, linked and accepted"), Claim.PARTLY)
-    against = found.of_relation(CONTRADICTS)
-    if _standing(found, against, False):
-        yield Reason("contradicted", _("A reviewer accepted evidence that contradicts it."),
-                     _("that link withdrawn, or other words"), Claim.REFUTED)  # fmt: skip
-    elif against:
-        yield Reason("contradiction", _("Linked evidence contradicts it, and nobody has judged that."),
-                     _("a review of that link"), Claim.PARTLY)  # fmt: skip
+    yield from _contradicted(found)
     if accepted == Review.SAME_FAMILY:
         yield Reason("provisional", _("Only reviewers of the author's own family have accepted it."),
                      _("an acceptance by an independent reviewer"), Claim.PARTLY)  # fmt: skip

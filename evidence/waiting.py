@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from evidence.models import Claim, ClaimFigure, Link, Review, Waiting
+from evidence.models import Claim, ClaimFigure, Link, LinkWithdrawal, Review, Waiting
 from runs.models import Study
 
 LINK, CLAIM, ANSWER = Waiting.KINDS
@@ -20,15 +20,19 @@ Key = tuple[str, int]  # (kind, primary key of the link, claim or review)
 
 
 def _judged(reviews: QuerySet[Review]) -> QuerySet[Review]:
-    """Reviews that still count: unanswered, of the words that stand now, and of the figures' present bindings."""
+    """Reviews that still count: unanswered, of the words that stand now, of the figures' present bindings.
+
+    One from before a link was withdrawn was of other evidence. A link that was added since waits itself.
+    """
     plan = Q(claim_version__plan_version=F("claim__current__plan_version")) | Q(
         claim_version__plan_version__isnull=True, claim__current__plan_version__isnull=True
     )
     bound_later = ClaimFigure.objects.filter(version=OuterRef("claim__current"), figure__current__at__gt=OuterRef("at"))
+    withdrawn_later = LinkWithdrawal.objects.filter(link__claim=OuterRef("claim"), at__gt=OuterRef("at"))
     same_words = {f"claim_version__{name}": F(f"claim__current__{name}") for name in WORDS}
     found = reviews.filter(plan, answers__isnull=True, **same_words)
     return found.filter(Q(link__figure__isnull=True) | Q(link__figure__current__at__lte=F("at"))).exclude(
-        Exists(bound_later)
+        Exists(bound_later) | Exists(withdrawn_later)
     )
 
 
@@ -44,14 +48,23 @@ def _taken_up_by_nobody(rows: QuerySet[Review]) -> QuerySet[Review]:
     return rows.exclude(verdict=Review.ACCEPT).filter(answers__isnull=False).filter(same | whole)
 
 
-def links() -> QuerySet[Link]:
-    """Links without a verdict that still counts, or with an answered one that nobody took up again."""
+def _withdrawal_unjudged() -> Q:
+    """Links that were withdrawn over a dispute or an accepted contradiction, which nobody has accepted yet."""
     here = Review.objects.filter(link=OuterRef("pk"))
-    return (
-        Link.objects.filter(withdrawal__isnull=True)
-        .exclude(claim__status=Claim.WITHDRAWN)
-        .filter(~Exists(_judged(here)) | Exists(_taken_up_by_nobody(here)))
-    )
+    before = here.filter(at__lte=OuterRef("withdrawal__at"))
+    agreed = here.filter(at__gte=OuterRef("withdrawal__at"), verdict=Review.ACCEPT)
+    again = _later(actor=OuterRef("actor"), link=OuterRef("link"))
+    disputed = before.filter(~Exists(again), verdict=Review.DISPUTE)
+    accepted = before.filter(~Exists(again), verdict=Review.ACCEPT, link__relation="contradicts")
+    return Q(withdrawal__isnull=False) & (Q(Exists(disputed)) | Q(Exists(accepted))) & ~Q(Exists(agreed))
+
+
+def links() -> QuerySet[Link]:
+    """Links without a verdict that still counts, with an answered one that nobody took up again, or whose withdrawal
+    somebody else has to judge."""
+    here = Review.objects.filter(link=OuterRef("pk"))
+    stands = Q(withdrawal__isnull=True) & (~Exists(_judged(here)) | Exists(_taken_up_by_nobody(here)))
+    return Link.objects.exclude(claim__status=Claim.WITHDRAWN).filter(stands | _withdrawal_unjudged())
 
 
 def claims() -> QuerySet[Claim]:
@@ -63,7 +76,8 @@ def claims() -> QuerySet[Claim]:
 def answers() -> QuerySet[Review]:
     """Disputes and requests for evidence that stand and that nobody has answered."""
     again = _later(actor=OuterRef("actor"))
-    same = Q(link__isnull=False, link__withdrawal__isnull=True) & ~Exists(again.filter(link=OuterRef("link")))
+    said = Q(link__withdrawal__isnull=True) | Q(link__withdrawal__at__lt=F("at"))  # else the withdrawal is the answer
+    same = Q(link__isnull=False) & said & ~Exists(again.filter(link=OuterRef("link")))
     whole = Q(link__isnull=True) & ~Exists(again.filter(link__isnull=True))
     rows = Review.objects.exclude(verdict=Review.ACCEPT).filter(answers__isnull=True)
     return rows.exclude(claim__status=Claim.WITHDRAWN).filter(same | whole)

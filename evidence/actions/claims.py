@@ -22,7 +22,7 @@ from evidence.binding.tokens import FIGURE, Trouble, check_text, figure_keys, pa
 from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, FigureVersion
 from evidence.registered import facts_of
 from evidence.status import carries_endpoint, derive, promises_endpoint, rank, refresh_claim
-from runs.errors import DomainError
+from runs.errors import DomainError, StaleTransition
 from runs.models import Actor, PlanVersion, Study
 
 LANGUAGES = ("en", "zh")
@@ -62,6 +62,34 @@ class ClaimRefused(DomainError):
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
         super().__init__("; ".join(item.told for item in faults))
+
+
+class ClaimMoved(StaleTransition):
+    """Somebody else wrote a version since the one that the writer saw. Nothing was changed.
+
+    ``number``: of the version that stands; ``changed``: field -> what it says by now, of those that changed since.
+    """
+
+    def __init__(self, seen: int, now: ClaimVersion, changed: Mapping[str, str]) -> None:
+        self.number, self.changed = now.number, dict(changed)
+        told = "; ".join(f"{name} is now “{text[:200]}”" for name, text in changed.items()) or "its standing changed"
+        super().__init__(
+            f"base: got version {seen}, expected version {now.number}, which {now.actor.name} wrote since: {told}"
+        )
+
+
+def _must_have_seen(before: ClaimVersion, base: int | None) -> None:
+    """Raise ``ClaimMoved`` where the writer saw another version than the one that stands."""
+    if base is None or base == before.number:
+        return
+    names = [*(f"{name}_{language}" for name in PROSE for language in LANGUAGES), "kind", "endpoint", "held_to"]
+    seen = ClaimVersion.objects.select_related("plan_version").filter(claim=before.claim_id, number=base).first()
+    if seen is None:
+        raise DomainError(f"base: got {base}, expected the number of a version, 1 to {before.number}")
+    changed = {name: getattr(before, name) for name in names if getattr(before, name) != getattr(seen, name)}
+    if seen.plan_version_id != before.plan_version_id:
+        changed["plan_version"] = str(before.plan_version.uid) if before.plan_version is not None else ""
+    raise ClaimMoved(base, before, changed)
 
 
 def _faults(field: str, troubles: Iterable[Trouble]) -> list[Fault]:
@@ -177,11 +205,13 @@ def add_claim(
     plan_version: PlanVersion | None = None,
     endpoint: str = "",
     reason: str = "",
+    base: int | None = None,
 ) -> ClaimVersion:
     """Write a claim, or revise it: the key's next version, with a reason. The same words again are no new version.
 
-    A revision keeps what a person lowered the claim to; acceptances of other words no longer count. Raises
-    ``ClaimRefused`` with every fault of the words, ``DomainError`` for a key, a reason or a withdrawn claim.
+    A revision keeps what a person lowered the claim to; acceptances of other words no longer count. ``base``: the
+    number of the version that the writer saw. Raises ``ClaimMoved`` where that is not the newest, ``ClaimRefused``
+    with every fault of the words, ``DomainError`` for a key, a reason or a withdrawn claim.
     """
     words = {
         "text_en": text_en.strip(), "text_zh": text_zh.strip(), "scope_en": scope_en.strip(),
@@ -202,6 +232,7 @@ def add_claim(
                 raise ClaimRefused([Fault("key", "withdrawn", key, _("this claim was withdrawn; expected a new key"))])
             if _same(before, values) and not _outdated(before):
                 return before
+            _must_have_seen(before, base)
         faults = check_claim(study, words, kind, plan_version, endpoint)
         if before is not None and len(reason.strip()) < REASON_LEAST:
             faults.append(Fault("reason", "reason", reason, _("expected why the words change")))

@@ -13,8 +13,10 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from evidence.actions.record import append, lock_evidence, record_uid
+from evidence.actions.signing import sign_missing
 from evidence.models import Answer, Claim, ClaimVersion, Link, LinkWithdrawal, Reservation, Review
 from evidence.reviewing import ANSWERED, OPEN, authors_of, independence, reviews_of
+from runs.actions.receipts import anchor_heads
 from runs.errors import DomainError, NotAllowed, StaleTransition
 from runs.models import Actor, Study
 
@@ -75,18 +77,21 @@ def _current(claim: Claim, link: Link | None) -> tuple[Claim, ClaimVersion]:
     if link is not None:
         if link.claim_id != row.pk:
             raise DomainError(f"link: got {link.uid}, expected a link of claim {row.key}")
-        if LinkWithdrawal.objects.filter(link=link).exists():
-            raise DomainError(f"link: got {link.uid}, which is withdrawn, expected a link that stands")
+        if LinkWithdrawal.objects.filter(link=link).exists() and not Review.objects.filter(link=link).exists():
+            raise DomainError(
+                f"link: got {link.uid}, which is withdrawn, expected a link that stands or one that was reviewed, "
+                "whose withdrawal is judged"
+            )
     return row, row.current
 
 
 def _must_not_have_written(claim: Claim, link: Link | None, by: Actor) -> list[Actor]:
-    """Authors of what is reviewed. Raises ``OwnWork`` where the reviewer is one of them."""
+    """Everybody with a part in what is reviewed. Raises ``OwnWork`` where the reviewer is one of them."""
     authors = authors_of(claim, link)
     for author, what in authors:
         if author.pk == by.pk:
             raise OwnWork(
-                f"by: got {by.name}, who wrote {what}, expected somebody who wrote none of it; "
+                f"by: got {by.name}, who wrote {what}, expected somebody who wrote none of what the claim rests on; "
                 f"ask a reviewer of another family"
             )
     return [author for author, _what in authors]
@@ -126,7 +131,17 @@ def review(
         append(row)
         Reservation.objects.filter(item=item, actor=by).delete()
         refresh_claim(claim, at=at)
+        _anchor(at)
     return row
+
+
+def _anchor(at: datetime) -> None:
+    """Anchor what was said in the same transaction, last; the signature follows the commit.
+
+    A signature that fails is made by the scheduler's next tick.
+    """
+    anchor_heads()
+    transaction.on_commit(lambda: sign_missing(at=at), robust=True)
 
 
 def answer(review: Review, text: str, *, claim_version: ClaimVersion | None = None, by: Actor, at: datetime) -> Answer:
@@ -160,6 +175,7 @@ def answer(review: Review, text: str, *, claim_version: ClaimVersion | None = No
         )  # fmt: skip
         append(row)
         refresh_claim(review.claim, at=at)
+        _anchor(at)
     return row
 
 

@@ -136,13 +136,30 @@ class OfClaim(PostView):
         return Response(sparse(request, bodies.ClaimDetail, [claim_rows().get(pk=claim.pk)])[0])
 
 
+def _base(request: Request, given: int | None) -> int | None:
+    """The version that the writer saw: of ``base`` or of ``If-Match: "N"``, which must not differ."""
+    header = request.headers.get("If-Match")
+    if header is None:
+        return given
+    text = header.strip().removeprefix('"').removesuffix('"')
+    if not (text.isascii() and text.isdigit() and len(text) <= 9) or int(text) < 1:
+        raise invalid("If-Match", header, 'the number of the version that was read, as "1"')
+    if given is not None and given != int(text):
+        raise invalid("If-Match", header, f"the same as base, {given}")
+    return int(text)
+
+
 class ReviseClaim(OfClaim):
-    """The next version of a claim's words; the same words change nothing."""
+    """The next version of a claim's words; the same words change nothing.
+
+    ``base`` (or If-Match) names the version that the writer saw. 409: another one stands by now; what changed is told.
+    """
 
     summary, body = "Revise a claim", bodies.ReviseBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         given, claim = self.read_body(request), self.claim(**kwargs)
+        given["base"] = _base(request, given["base"])
         _write(self, claim.study, claim.key, given)
         return self.told(request, claim)
 

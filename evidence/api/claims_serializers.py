@@ -145,7 +145,7 @@ def prose(most: int = TEXT_MOST) -> StrictText:
     return StrictText(max_length=most, allow_blank=True, default="", trim_whitespace=False)
 
 
-class ReviseBody(s.Serializer[Any]):
+class WordsBody(s.Serializer[Any]):
     """The whole words of a version; what is left out is empty."""
 
     text_en = prose()
@@ -162,7 +162,16 @@ class ReviseBody(s.Serializer[Any]):
     reason = prose(REASON_MOST)
 
 
-class NewClaimBody(ReviseBody):
+class ReviseBody(WordsBody):
+    """The whole words of the next version. ``base`` or If-Match: the number of the version that the writer saw."""
+
+    base = s.IntegerField(
+        min_value=1, max_value=2**31 - 1, allow_null=True, default=None,
+        help_text="number of the version that was read; 409 where another one stands by now",
+    )  # fmt: skip
+
+
+class NewClaimBody(WordsBody):
     """A claim to write. A key that exists is refused: revise that claim."""
 
     key = StrictText(max_length=64, help_text="letters, digits, dots, dashes; never changes")

@@ -1,4 +1,8 @@
-"""What the scheduler does once a minute: sign what is unsigned, have it stamped, draft yesterday's journal."""
+"""What the scheduler does once a minute: anchor what has grown, sign it, have it stamped, draft yesterday's journal.
+
+What was appended since the last tick is in no anchor yet: who cuts it off together with its receipts within that minute
+is found by no head. A review and an answer anchor at once (``evidence.actions.reviews``).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from evidence.actions.journal import draft_due
-from evidence.actions.signing import sign_missing
+from evidence.actions.signing import anchor_now
 from evidence.outward.timestamps import StampRefused, stamp_newest
+from runs.models import StreamHead
 
 logger = logging.getLogger(__name__)
 EVERY_S, AFTER_REFUSAL_S = 60.0, 600.0
@@ -28,12 +33,21 @@ def _due(name: str, now: float, pause: float = EVERY_S) -> bool:
     return True
 
 
+def anchor_grown(*, at: datetime) -> None:
+    """Anchor and sign where a stream has grown since the newest anchor; sign what a dead process left unsigned.
+
+    A home without a receipt has nothing to anchor.
+    """
+    if StreamHead.objects.filter(seq__gt=0).exists():
+        anchor_now(at=at)
+
+
 def tick(at: datetime, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Do what is due. One thing that fails is logged and does not hold up the others; nothing is lost by it."""
     now = clock()
     if not _due("tick", now):
         return
-    for name, work in (("signatures", lambda: sign_missing(at=at)), ("journal", lambda: draft_due(at=at))):
+    for name, work in (("anchor", lambda: anchor_grown(at=at)), ("journal", lambda: draft_due(at=at))):
         try:
             work()
         except Exception:

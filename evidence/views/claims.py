@@ -149,7 +149,7 @@ def revise(request: HttpRequest, uid: UUID) -> HttpResponse:
     number = found.current.number if found.current is not None else 0
     version = save(found.study, typed, by=principal_of(request).actor(), at=timezone.now())
     if version is None:
-        return _form_page(request, found.study, typed, found, 422)
+        return _form_page(request, found.study, typed, found, 409 if typed.moved else 422)
     if version.number == number:
         messages.success(request, _("These are the words that it has; nothing was changed."))
     else:

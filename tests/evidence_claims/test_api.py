@@ -119,6 +119,20 @@ def test_a_claim_is_revised_lowered_and_withdrawn(desk: Desk, mara: Api) -> None
     assert mara.post(f"claims/{uid}/revise", {**words, "reason": "again"}).status_code == 422
 
 
+def test_a_revision_of_a_version_that_is_no_longer_the_newest_is_answered_409(desk: Desk, mara: Api) -> None:
+    uid = new(desk, mara).json()["uid"]
+    words = {"kind": "description", "text_en": "Other words.", "reason": "clearer"}
+    assert mara.post(f"claims/{uid}/revise", {**words, "base": 1}).status_code == 200
+    answer = mara.post(f"claims/{uid}/revise", {**words, "text_en": "My words.", "base": 1})
+    assert answer.status_code == 409 and fields(answer) == ["base"]
+    assert "got version 1, expected version 2" in answer.json()["detail"]
+    assert "text_en is now “Other words.”" in answer.json()["detail"]
+    assert Claim.objects.get(uid=uid).versions.count() == 2
+    unknown = mara.post(f"claims/{uid}/revise", {**words, "text_en": "My words.", "base": 9})
+    assert unknown.status_code == 422 and fields(unknown) == ["base"]
+    assert mara.post(f"claims/{uid}/revise", {**words, "text_en": "My words.", "base": 2}).status_code == 200
+
+
 def test_links_are_added_listed_and_withdrawn(desk: Desk, mara: Api) -> None:
     claim, excerpt = desk.claim(), desk.excerpt()
     path = f"claims/{claim.uid}/links"

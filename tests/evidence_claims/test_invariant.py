@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from evidence.actions.claims import SETTABLE, lower_claim
 from evidence.actions.links import withdraw_link
-from evidence.models import Claim, Link, Review, Source
+from evidence.models import Claim, Link, LinkWithdrawal, Review, Source
 from evidence.reviewing import reviews_of
-from evidence.status import derive, rank
+from evidence.status import Derived, derive, rank
 from runs.errors import DomainError
 from tests.evidence_claims.build import Desk
 
 STEPS = st.one_of(
     st.tuples(st.just("link"), st.sampled_from(Link.RELATIONS)),
     st.tuples(st.just("unlink"), st.integers(0, 3)),
+    st.tuples(st.just("relink"), st.integers(0, 3)),
     st.tuples(
         st.just("review"), st.sampled_from(Review.VERDICTS), st.sampled_from(["one", "two", "mate"]), st.integers(0, 3)
     ),
@@ -38,6 +39,9 @@ def step(desk: Desk, claim: Claim, what: tuple[Any, ...], number: int) -> None:
             desk.link(claim, relation, excerpt=desk.excerpt(f"e{number}"))
         case ("unlink", _) if chosen is not None:
             withdraw_link(chosen, reason="a mistake", **desk.by())
+        case ("relink", _) if chosen is not None:
+            withdraw_link(chosen, reason="linked anew", **desk.by())
+            desk.link(claim, chosen.relation, excerpt=chosen.excerpt)
         case ("review", verdict, who, _):
             by = desk.reviewer("mate", family="house") if who == "mate" else desk.reviewer(who)
             desk.review(claim, verdict, link=chosen, by=by)
@@ -51,6 +55,27 @@ def step(desk: Desk, claim: Claim, what: tuple[Any, ...], number: int) -> None:
             desk.claim(text=text, reason="other words")
         case ("source", state):
             Source.objects.filter(study=desk.study).update(state=state)
+
+
+def check_disputes(claim: Claim, found: Derived) -> None:
+    """Told from the rows alone, in the order of their keys: an unanswered dispute holds, whatever became of its link.
+
+    And nobody's acceptance from before the last link or withdrawal supports.
+    """
+    rows = list(claim.reviews.order_by("pk"))
+    own_later = {(row.actor_id, row.link_id): row.pk for row in rows}
+    for row in rows:
+        newest = own_later[(row.actor_id, row.link_id)] == row.pk
+        accepted_later = any(
+            other.link_id == row.link_id and other.pk > row.pk and other.verdict == Review.ACCEPT for other in rows
+        )
+        if row.verdict == Review.DISPUTE and newest and not accepted_later:
+            assert found.disputed, "a dispute that nobody settled is gone"
+    changed = [*claim.links.values_list("at", flat=True)]
+    changed += LinkWithdrawal.objects.filter(link__claim=claim).values_list("at", flat=True)
+    if found.status == Claim.SUPPORTED:
+        accepted = [row.at for row in rows if row.verdict == Review.ACCEPT]
+        assert max(accepted) >= max(changed)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -74,6 +99,7 @@ def test_no_sequence_of_steps_puts_a_status_above_its_cap(desk: Desk, steps: lis
             assert found.status == "supported" or found.reasons
             if found.disputed:
                 assert rank(found.status) <= rank(Claim.NOT_ESTABLISHED)
+            check_disputes(claim, found)
             if not claim.links.filter(relation="supports", withdrawal__isnull=True).exists():
                 assert rank(found.status) <= rank(Claim.NOT_ESTABLISHED)
             if found.accepted != Review.INDEPENDENT:

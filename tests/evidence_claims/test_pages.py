@@ -114,6 +114,20 @@ def test_a_revision_needs_a_reason(desk: Desk, author: Client) -> None:
     assert ClaimVersion.objects.get(claim=claim, number=2).text_en == "Other words."
 
 
+def test_a_revision_beside_another_loses_nothing(desk: Desk, author: Client) -> None:
+    claim = desk.claim()
+    url = reverse("evidence:claim_revise", args=[claim.uid])
+    assert b'name="base" value="1"' in author.get(url).content
+    desk.claim(text="Somebody else wrote this.", reason="theirs")
+    answer = author.post(url, form(text_en="My own words.", reason="mine", base="1"))
+    page = answer.content.decode()
+    assert answer.status_code == 409 and "My own words." in page and "mine" in page
+    assert "by now: “Somebody else wrote this.”" in page and 'name="base" value="2"' in page
+    assert ClaimVersion.objects.filter(claim=claim).count() == 2
+    assert author.post(url, form(text_en="My own words.", reason="mine", base="2")).status_code == 302
+    assert ClaimVersion.objects.get(claim=claim, number=3).text_en == "My own words."
+
+
 def test_a_status_is_lowered_and_never_raised(desk: Desk, author: Client) -> None:
     claim = desk.claim()
     desk.link(claim)

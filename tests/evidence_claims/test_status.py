@@ -135,11 +135,15 @@ def test_a_request_for_evidence_caps_at_partly(desk: Desk) -> None:
 def test_an_accepted_contradiction_refutes(desk: Desk) -> None:
     claim = supported(desk)
     against = desk.link(claim, "contradicts")
-    assert claim.status == "partly" and codes(claim) == ["contradiction"]
+    assert claim.status == "partly" and codes(claim) == ["contradiction", "unreviewed"]
     desk.review(claim, link=against)
     assert claim.status == "refuted"
     withdraw_link(against, reason="it was of another run", **desk.by())
     claim.refresh_from_db()
+    assert claim.status == "not_established" and codes(claim) == ["contradiction_withdrawn", "unreviewed"]
+    desk.review(claim, link=against)
+    assert claim.status == "partly" and codes(claim) == ["unreviewed"]
+    desk.review(claim)
     assert claim.status == "supported"
 
 
