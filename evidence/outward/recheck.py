@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from evidence.outward.check import World
 
 Record = dict[str, Any]
-UNREADABLE = (ContractError, DomainError, KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
+UNREADABLE = (
+    ContractError, DomainError, KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, RecursionError,
+)  # fmt: skip
 
 
 class NotHere(Exception):

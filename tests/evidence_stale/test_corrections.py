@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
+from evidence.actions.figures import bind_figure
 from evidence.actions.sources import add_source
 from evidence.attacks.world import AttackWorld, build
 from evidence.outward.bundle import write_bundle
@@ -76,3 +77,16 @@ def test_a_broken_table_can_be_taken_in_as_a_new_version(world: AttackWorld) -> 
     correct(world, "table.csv", b"masked", b'"masked')
     assert world.source("table.csv").versions.count() == 2
     assert faults(world) == set()
+
+
+def test_a_bundle_names_a_share_that_says_that_it_has_drifted(world: AttackWorld, tmp_path: Path) -> None:
+    """The share rests on an operand that was bound anew: it says so, and no fault is found."""
+    binding = {"type": "excerpt", "excerpt": "hours", "number": "17"}
+    bind_figure(
+        world.study, "pilot.nonzero", binding, title_en="Pilot: nonzero", kind="mechanism", by=world.author,
+        at=world.later, reason="the wrong count",
+    )  # fmt: skip
+    assert world.figure("pilot.rate").state == "drifted" and faults(world) == set()
+    write_bundle(world.study, tmp_path / "bundle")
+    found = verify_bundle(tmp_path / "bundle")
+    assert found.ok and any("pilot.rate: it says that it has drifted" in said for said in found.unchecked)
