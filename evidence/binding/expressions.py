@@ -213,10 +213,15 @@ def check_measured(text: str, figures: Mapping[str, Quantity], keys: Mapping[str
         raise ExpressionError(f"expression: got {len(held)} constants, expected at most {MOST_CONSTANTS} in an effect")
     uses = Counter(keys[node.id] for node in nodes if isinstance(node, ast.Name) and node.id in keys)
     most = MOST_USES if len(uses) > 1 else 1
+    place = {key: Fraction(2 * number + 3, 1009) for number, key in enumerate(sorted(uses))}
+    elsewhere = {  # a rate of no case, 0 / n, depends on its n all the same
+        name: Quantity(item.value + place.get(keys[name], 0), item.unit) for name, item in figures.items()
+    }
     for key, count in sorted(uses.items()):
         if count > most:
             raise ExpressionError(f"expression: got {key} {count} times, expected it at most {most} times in an effect")
-        if not _depends(text, figures, [name for name in figures if keys[name] == key]):
+        mine = [name for name in figures if keys[name] == key]
+        if not any(_depends(text, base, mine) for base in (figures, elsewhere)):
             raise ExpressionError(
                 f"expression: got {key}, on which the value does not depend, expected figures that each change it"
             )

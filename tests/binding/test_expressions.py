@@ -125,6 +125,11 @@ def test_typed_numbers_never_enter_an_effect(text: str, words: str) -> None:
         check_measured(text, RATES if "c" in text.replace("count", "") else {n: RATES[n] for n in "ab"}, KEYS)
 
 
+def test_a_rate_of_no_case_depends_on_both_of_its_figures() -> None:
+    """0 of 27 is a rate: its value is 0 whatever the denominator, and it is derived from both."""
+    check_measured("n / of", {"n": Quantity(Fraction(0)), "of": Quantity(Fraction(27))}, {"n": "n", "of": "of"})
+
+
 def test_constants_are_listed_as_written() -> None:
     assert constants(" 0.50 * a + 1e3 - (b / 0.50) * 2") == ["0.50", "1e3", "2"]
     assert constants("a / b") == []
