@@ -3,8 +3,8 @@
 A word that asserts more than the claim's kind is refused by name: "improves" belongs to an improvement,
 "no difference" to an equivalence, "not worse" to a non-inferiority, and each of those needs what its plan
 registered (spec "evidence and notes", Claim). "No regression was observed" is open to every claim and is
-worded so. Nothing proves, nothing is safe. A negated word ("does not show that it improves") asserts
-nothing and is let through. Figures, references and declared names are no words and are skipped.
+worded so. Nothing proves, nothing is safe. A denied word ("does not show that it improves") asserts
+nothing and is let through (``evidence.denial``). Figures, references and declared names are no words and are skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
-from evidence.binding.tokens import TEXT, Trouble, parse_text
+from evidence.binding.glyphs import fold, readings
+from evidence.binding.tokens import CODE, FORMULA, NAME, TEXT, Trouble, parse_text
+from evidence.denial import denied
 
 IMPROVEMENT, EQUIVALENCE, NON_INFERIORITY, NO_REGRESSION = (
     "improvement", "equivalence", "non_inferiority", "no_regression",
@@ -91,42 +93,25 @@ PHRASES: tuple[_Phrase, ...] = (
     _zh(GENERALITY, "泛化", "通用能力", "一般能力", "生产环境", "真实世界", "总是", "始终", "普遍适用"),
 )  # fmt: skip
 
-_CLAUSE_END = re.compile(
-    r"[.;:!?,，。；：！？、\n]|\b(?:and|but|yet|while|whereas|so|which|although|though)\b|但|而且|并且|然而|因此|所以",
-    re.I,
-)
-_NEGATION_EN = re.compile(
-    r"\b(?:not|no|never|cannot|can't|nor|neither|without|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|won't|"
-    r"lacks?|unproven)\b", re.I
-)  # fmt: skip
-_NEGATION_ZH = re.compile(
-    "不(?!仅|但|只|光|同|断|少|久|过|错|禁|愧|得不|可否认)|没有|尚未|并未|未(?!来)|无法|并非|绝非|而非|而不是|无从|缺乏|毋|勿"
-)
-_NO_NEGATION = re.compile(
-    r"\b(?:(?:can)?not (?:only|just|merely|be (?:denied|doubted|disputed)|fail(?:ing)? to)|no doubt|"
-    r"without (?:a )?doubt|never fail(?:s|ed)? to)\b|不可否认|毫无疑问|无疑|不得不", re.I
-)  # fmt: skip
-WORDS_BACK, SIGNS_BACK = 8, 16  # how far before a word its negation may stand, in words and in Chinese signs
 _OBSERVED = re.compile(r"\bobserved\b|\bseen\b|\bmeasured\b|观察到|观测到|测得|见到|发现", re.I)
 
 
 def _masked(text: str) -> str:
-    """The text with what is no word (figures, references, declared names) blanked out, code point for code point."""
-    return "".join(item.raw if item.kind == TEXT else " " * len(item.raw) for item in parse_text(text))
+    """The text with what is no word (figures, references, declared names) blanked out, code point for code point.
+
+    A declared piece in which a word is a claim's verb is no name and stays.
+    """
+    return "".join(
+        item.raw
+        if item.kind == TEXT or (item.kind in (NAME, CODE, FORMULA) and _says(item.value))
+        else " " * len(item.raw)
+        for item in parse_text(text)
+    )
 
 
-def _clause(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Code points of the clause around a phrase."""
-    first = max((found.end() for found in _CLAUSE_END.finditer(text, 0, start)), default=0)
-    after = _CLAUSE_END.search(text, stop)
-    return first, after.start() if after else len(text)
-
-
-def _negated(text: str, start: int) -> bool:
-    before = _NO_NEGATION.sub(lambda found: "~" * len(found[0]), text[:start])
-    before = before[_clause(text, start, start)[0] :]
-    words = " ".join(before.split()[-WORDS_BACK:])
-    return bool(_NEGATION_EN.search(words) or _NEGATION_ZH.search(before[-SIGNS_BACK:]))
+def _says(value: str) -> bool:
+    words = [fold(value)[0], *fold(value)[0].split()]
+    return any(item.pattern.fullmatch(word) for item in PHRASES for word in words)
 
 
 def _sentence(text: str, start: int, stop: int) -> str:
@@ -154,24 +139,36 @@ def _why(family: str, phrase: str) -> str:
     return f"{ruled[family] % phrase} {instead}" if family in ruled else others[family] % phrase
 
 
-def phrases(kind: str, text: str) -> list[Trouble]:
-    """Every phrase of a text that a claim of this kind may not use, in order."""
-    masked = _masked(text)
-    found: list[Trouble] = []
+def _found(kind: str, read: str) -> list[tuple[str, int, int]]:
+    """(family, start, stop) of the phrases of a folded text that a claim of this kind may not use, in order."""
+    found: list[tuple[str, int, int]] = []
     reached = 0
-    matches = [(item.family, match) for item in PHRASES for match in item.pattern.finditer(masked)]
+    matches = [(item.family, match) for item in PHRASES for match in item.pattern.finditer(read)]
     for family, match in sorted(matches, key=lambda pair: (pair[1].start(), -pair[1].end())):
         start, stop = match.span()
         if start < reached:  # inside a phrase that was judged as a whole
             continue
         reached = stop
         if family == REGRESSION:
-            allowed = bool(_OBSERVED.search(_sentence(masked, start, stop)))
+            allowed = bool(_OBSERVED.search(_sentence(read, start, stop)))
         else:
-            allowed = family == kind or _negated(masked, start)
+            allowed = family == kind or denied(read, start)
         if not allowed:
-            found.append(Trouble("phrase", _why(family, match[0]), start, stop, match[0]))
+            found.append((family, start, stop))
     return found
+
+
+def phrases(kind: str, text: str) -> list[Trouble]:
+    """Every phrase of a text that a claim of this kind may not use, in order; read as it is seen, disguises undone."""
+    spans: list[tuple[int, int, str, str]] = []
+    for read, places in readings(_masked(text)):
+        for family, start, stop in _found(kind, read):
+            spans.append((places[start], places[stop - 1] + 1, family, read[start:stop]))
+    troubles: list[Trouble] = []
+    for first, last, family, word in sorted(spans):
+        if not troubles or first >= troubles[-1].stop:
+            troubles.append(Trouble("phrase", _why(family, word), first, last, text[first:last]))
+    return troubles
 
 
 def lacking(kind: str, facts: Facts) -> Trouble | None:
@@ -212,7 +209,7 @@ def check(kind: str, text: str, language: str, facts: Facts | None = None) -> li
     missing = lacking(kind, facts) if facts is not None else None
     found += [missing] if missing is not None else []
     if kind == NO_REGRESSION and text.strip():
-        masked = _masked(text)
+        masked = fold(_masked(text))[0]
         said = any(item.family == REGRESSION and item.pattern.search(masked) for item in PHRASES)
         if not (said and _OBSERVED.search(masked)):
             wanted = "未观察到退步" if language == "zh" else "no regression was observed"

@@ -34,26 +34,29 @@ IDIOMS_EN: dict[str, str] = {
 _ONES = "zero|nought|naught|nil|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _TEENS = "thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "twenty|thirty|fou?rty|fifty|sixty|seventy|eighty|ninety"
-_LARGE = "hundred|thousand|lakh|crore|(?!cotillion|postillion)[a-z]*illion|milliard|dozen"
+_LARGE = (
+    "hundred|thousand|lakh|crore|milliard|dozen|"
+    "(?:m|b|tr|quadr|quint|sext|sept|oct|non|dec|undec|duodec|cent|z|gaz|baz)illion"
+)
 _ANY = rf"(?:{_ONES}|{_TEENS}|{_TENS}|{_LARGE})"
 _ORDINAL = (
     "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|thirteenth|fourteenth|"
     "fifteenth|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth|fortieth|fiftieth|sixtieth|"
-    "seventieth|eightieth|ninetieth|hundredth|thousandth|(?:[a-z]*illi)onth|dozenth|umpteenth|nth"
+    "seventieth|eightieth|ninetieth|hundredth|thousandth|[a-z]{1,8}illionth|dozenth|umpteenth|nth"
 )
 _CARDINAL = (
-    rf"{_ANY}+s?|zeroes|ones|sixes|twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties|umpteen|"
+    rf"{_ANY}{{1,4}}s?|zeroes|ones|sixes|twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties|umpteen|"
     r"twain|(?:three|four)score|gross of|scores? of(?=\s+[a-z])(?<=a score of)"
 )
 _PARTS = (
     "half|halves|halved|halving|halfway|thirds|quarters?|fourths|fifths|sixths|sevenths|eighths|ninths|tenths|"
-    "hundredths|thousandths|[a-z]*illionths|once|twice|thrice|doubl(?:e|ed|es|ing)|tripl(?:e|ed|es|ing|ets?)|"
+    "hundredths|thousandths|[a-z]{1,8}illionths|once|twice|thrice|doubl(?:e|ed|es|ing)|tripl(?:e|ed|es|ing|ets?)|"
     "trebl(?:e|ed|es|ing)|(?:quadr|quint|sext|sept|oct|non|dec|cent)upl(?:e|ed|es|ing|ets?)|"
-    rf"{_ANY}+(?:[- ]?(?:and-)?{_ANY}+)?[- ]?fold|{_ANY}somes?|couple of|firstly|secondly|thirdly|fourthly|"
+    rf"{_ANY}{{1,4}}(?:[- ]?(?:and-)?{_ANY}{{1,4}})?[- ]?fold|{_ANY}somes?|couple of|firstly|secondly|thirdly|fourthly|"
     "lastly but one"
 )
 _PERCENT_EN = r"per\s?cents?|per\s?centage\s+points?|per\s?mille"
-_ENGLISH = rf"(?<![a-z])(?:{_PARTS}|{_ANY}*(?:{_ORDINAL})|{_CARDINAL}|{_PERCENT_EN})(?![a-z])"
+_ENGLISH = rf"(?<![a-z])(?:{_PARTS}|{_ANY}{{0,4}}(?:{_ORDINAL})|{_CARDINAL}|{_PERCENT_EN})(?![a-z])"
 WORDS_EN = re.compile(_ENGLISH.replace("w", "(?:w|vv)"), re.IGNORECASE)  # two letters that look like one
 ORDINAL_EN = re.compile(rf".*(?:{_ORDINAL})\Z|(?:first|second|third|fourth)ly\Z", re.IGNORECASE)
 PART_EN = re.compile(rf"(?:{_PARTS})\Z", re.IGNORECASE)

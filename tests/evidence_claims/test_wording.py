@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of sentences
 """Words against kind: each family refused by name in both languages, beside what is allowed."""
 
 from __future__ import annotations
@@ -95,6 +96,63 @@ def test_what_is_denied_named_or_observed_asserts_nothing(text: str) -> None:
 )
 def test_a_denial_of_something_else_lets_nothing_through(text: str, phrase: str) -> None:
     assert phrase in said("description", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It does not improve.", "It did not significantly improve.", "No improvement was seen.", "It isn't better.",
+        "There is no evidence that it improves.", "It is not shown that F improves over V.", "F is never better.",
+        "It is not clear whether it improves.", "Nothing here shows that it improves.", "It is no proof of that.",
+        "It has not been shown to improve recovery.", "It ran without any improvement.", "It is not evidence of safety.",
+        "It neither improves nor guarantees anything.", "It did not show an improvement.", "It is unknown whether F improves.",
+        "It makes no claim of an improvement.", "It is not the best.", "It is not the case that it improves.", "没有提升。", "并未提升恢复率。", "没有证据表明它优于基线。",
+        "尚未证明它优于基线。", "未见明显提升。", "不优于基线。", "不能保证。",
+    ],
+)  # fmt: skip
+def test_a_denial_stands_before_its_word_or_says_that_it_is_not_known(text: str) -> None:
+    assert said("description", text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("Without a mask F improves over V.", "improves"), ("With no mask F improves over V.", "improves"),
+        ("Not the mask improves it.", "improves"), ("It was not run twice before F improves.", "improves"),
+        ("It is not without improvement.", "improvement"), ("There is no lack of improvement.", "improvement"),
+        ("An arm that never fails improves recovery.", "improves"), ("No arm that lacks a mask is better.", "better"),
+        ("It is not shown that it stops because it improves.", "improves"), ("没有掩码时 F 提升了恢复率。", "提升"),
+        ("无掩码的臂优于基线。", "优于"), ("并非没有提升。", "提升"), ("不用掩码优于基线。", "优于"),
+        ("It is not false that F improves.", "improves"), ("It cannot fail to improve.", "improve"),
+    ],
+)  # fmt: skip
+def test_a_negation_elsewhere_denies_nothing(text: str, phrase: str) -> None:
+    assert phrase in said("description", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("It im\u200bproves.", "im\u200bproves"), ("It imprоves.", "imprоves"), ("It is ѕаfe.", "ѕаfe"),
+        ("It is bet\u00adter.", "bet\u00adter"), ("It ｐｒｏｖｅｓ it.", "ｐｒｏｖｅｓ"), ("It is b\u0301etter.", "b\u0301etter"),
+        ("It\u2800improves.", "improves"), ("提\u200b升了。", "提\u200b升"), ("It ɪᴍᴘʀᴏᴠᴇs.", "ɪᴍᴘʀᴏᴠᴇs"),
+        ("The arm {{name:improves}} it.", "improves"), ("It {{name:Improves The Reward}}.", "Improves"),
+        ("It is {{code:safe}}.", "safe"), ("It {{formula:improves}}.", "improves"), ("{{name:提升}}", "提升"),
+        ("It {{name:im\u200bproves}}.", "im\u200bproves"), ("{{name:Not}} it improves.", "improves"),
+    ],
+)  # fmt: skip
+def test_a_disguised_word_is_read_as_it_is_seen(text: str, phrase: str) -> None:
+    assert phrase in said("description", text)
+
+
+def test_names_beside_words_are_skipped() -> None:
+    for text in (
+        "{{name:SafeEdit}} ran.",
+        "{{code:improve.py}} ran.",
+        "{{name:Improved-A2}} ran.",
+        "[[better.figure]]",
+    ):
+        assert said("description", text) == []
 
 
 def test_no_regression_is_worded_as_observed() -> None:
