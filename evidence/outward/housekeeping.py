@@ -47,7 +47,7 @@ def tick(at: datetime, *, clock: Callable[[], float] = time.monotonic) -> None:
     now = clock()
     if not _due("tick", now):
         return
-    for name, work in (("anchor", lambda: anchor_grown(at=at)), ("journal", lambda: draft_due(at=at))):
+    for name, work in (("journal", lambda: draft_due(at=at)), ("anchor", lambda: anchor_grown(at=at))):
         try:
             work()
         except Exception:
