@@ -62,7 +62,7 @@ def _name(value: str) -> str | None:
     words = value.split(" ")
     if len(words) > MOST_WORDS or not all(_NAME_WORD.fullmatch(word) for word in words):
         return (
-            f"one to {MOST_WORDS} words of letters, joined by - _ . / @, every digit attached to a letter (E2F, "
+            f"a name that holds a letter: one to {MOST_WORDS} words joined by - _ . / @, every digit behind a letter (E2F, "
             f"RTX-4060, v2.1); {_BOUND}"
         )
     if len(words) > 1 and any(word.islower() and not _DIGITS.search(word) for word in words):
