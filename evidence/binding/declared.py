@@ -62,8 +62,8 @@ def _name(value: str) -> str | None:
     words = value.split(" ")
     if len(words) > MOST_WORDS or not all(_NAME_WORD.fullmatch(word) for word in words):
         return (
-            f"a name that holds a letter: one to {MOST_WORDS} words joined by - _ . / @, every digit behind a letter (E2F, "
-            f"RTX-4060, v2.1); {_BOUND}"
+            f"a name that holds a letter: one to {MOST_WORDS} words joined by - _ . / @, every digit behind a letter "
+            f"(E2F, RTX-4060, v2.1); {_BOUND}"
         )
     if len(words) > 1 and any(word.islower() and not _DIGITS.search(word) for word in words):
         return "a name whose words begin with capitals; a sentence is written as text"
