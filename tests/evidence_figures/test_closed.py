@@ -152,9 +152,8 @@ def test_only_the_closed_execution_of_that_version_fills(open_world: World) -> N
 
 
 def test_neither_another_plan_nor_another_version_fills(open_world: World) -> None:
-    """Closed executions of another plan with the same endpoint, and of version 2 of this one, fill nothing of
-    version 1; a figure pinned to version 2 waits for that version although version 1 is closed. Each is filled by its
-    own version only: the other's is refused at the binding too.
+    """Version 1 is closed: it fills its own figure, and neither the one that waits for version 2 of the same plan nor
+    the one that waits for another plan with the same endpoint. Those two are not closed, so nothing fills them.
     """
     by = service_actor("test")
     close(open_world)
