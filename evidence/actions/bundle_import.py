@@ -7,7 +7,7 @@ author's is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -72,7 +72,7 @@ def import_reference_study(slug: str, *, by: Actor, at: datetime) -> dict[str, A
     return {"study": slug, "changed": before != after, **after}
 
 
-def _parts(data: Reference) -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
+def _parts(data: Reference) -> Iterator[Sequence[tuple[Any, Mapping[str, Any]]]]:
     """Everything to write, in order, in parts that are each one transaction."""
     steps = [
         *((_source, entry) for entry in data.sources),
