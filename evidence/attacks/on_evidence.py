@@ -190,7 +190,7 @@ def number_in_notes(world: AttackWorld) -> None:
 _NO_TRACE = Guard("evidence.actions.notes:_said", [])
 _OWN = Guard("evidence.actions.reviews:_must_not_have_written", [])
 _VALUE = Guard("evidence.binding.figures:evaluate", Quantity(Fraction(1)))
-_GRAMMAR = (Guard("evidence.binding.figures:parse"), Guard("evidence.binding.figures:names", {"a"}), _VALUE)
+_GRAMMAR = (Guard("evidence.binding.bindings:parse"), Guard("evidence.binding.bindings:names", {"a"}), _VALUE)
 _IDENTITY = (Guard("evidence.actions.versions:_identity", (sha256_hex(PILOT), len(PILOT))),)
 _REASON = (Guard("evidence.actions.versions:REASON_LEAST", 0, plain=True),)
 _KIND = Guard("evidence.actions.figures:_check_kind")

@@ -40,7 +40,7 @@ def test_clean_world_has_no_problem(world: World) -> None:
     report = verify(store=world.store)
     assert report.problems == []
     assert report.ok
-    assert {step for step, count in report.checked.items() if count} == set(range(1, 9))
+    assert {step for step, count in report.checked.items() if count} == {*range(1, 9), 15}
     assert [item["step"] for item in report.as_json()["steps"]] == [*range(1, 10), *range(11, 18)]
 
 

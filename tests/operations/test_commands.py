@@ -23,8 +23,20 @@ from worker.management.commands import study as study_command
 from worker.study import load_study
 
 # Written by hand: what a new command does must be decided here.
-CHANGES = {"study", "plan", "retention", "restore", "token", "up", "import"}
-READS = {"verify", "doctor", "backup", "bench", "environment"}
+CHANGES = {
+    "study",
+    "plan",
+    "retention",
+    "restore",
+    "token",
+    "up",
+    "import",
+    "import-bundle",
+    "journal",
+    "notes",
+    "prml",
+}
+READS = {"verify", "doctor", "backup", "bench", "environment", "attack", "export-study", "heads", "verify-bundle"}
 OURS = ("workbench", "worker", "runs", "evidence")
 Line = tuple[str, int, str]
 

@@ -53,7 +53,7 @@ def test_a_server_in_order_is_ready(database: BaseDatabaseWrapper, serving: Any)
 def test_missing_triggers_and_migrations_are_named(database: BaseDatabaseWrapper, serving: Any) -> None:
     drop_triggers(database)
     checks = asked(503)
-    assert "append-only triggers are missing, the first runs_" in checks["triggers"]["detail"]
+    assert "append-only triggers are missing, the first " in checks["triggers"]["detail"]
     install_triggers(database)
     with database.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'runs' AND name = '0002_access'")

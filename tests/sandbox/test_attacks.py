@@ -111,7 +111,14 @@ print(made, flush=True)
 
 
 def _left_over() -> int:
-    """Processes that sleep as the attacks' children do."""
+    """Processes that sleep as the attacks' children do, once the kernel has had a moment to end their space."""
+    end = time.monotonic() + 3
+    while (count := _running()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return count
+
+
+def _running() -> int:
     return sum(
         1
         for place in Path("/proc").glob("[0-9]*/cmdline")

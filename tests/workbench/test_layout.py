@@ -22,10 +22,12 @@ TOP_LEVEL = {
 PRODUCT = ("workbench", "runs", "evidence", "worker")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"}
 ENVIRONMENT_READERS = {
-    "workbench/settings.py",  # the only reader, with its three parts
+    "workbench/settings.py",  # the only reader, with its parts
     "workbench/settings_accounts.py",
     "workbench/settings_api.py",
+    "workbench/settings_evidence.py",
     "workbench/settings_operations.py",
+    "workbench/settings_outward.py",
     "workbench/client/workbench.py",  # runs in other people's programs, without the settings
     "workbench/faults.py",  # crash tests only; used by code without Django
 }

@@ -55,6 +55,10 @@ def remove(folder: Path) -> None:
         else:
             shutil.rmtree(path)
 
+    for at, folders, _ in os.walk(folder):  # top down: a folder must be open before its own folders can be seen
+        for name in folders:
+            if not os.path.islink(place := os.path.join(at, name)):
+                os.chmod(place, 0o700)
     try:
         shutil.rmtree(folder, onerror=again)
     except OSError as error:

@@ -6,6 +6,7 @@ so no artefact can read it, and an answer that it forges is an answer that it mu
 """
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -21,7 +22,7 @@ def call(item):
     sys.path.insert(0, os.getcwd())
     name = item["module"][:-3].replace("/", ".")
     try:
-        module = __import__(name, fromlist=["_"])
+        module = importlib.import_module(name)
         function = getattr(module, item["function"])
     except BaseException as error:
         return {"cause": "import_error", "what": type(error).__name__ + ": " + str(error)[:200]}
