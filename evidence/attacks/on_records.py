@@ -113,7 +113,13 @@ def pilot_in_effect_cell(world: AttackWorld) -> None:
 
 
 def stale_derivation(world: AttackWorld) -> None:
-    """An operand was bound anew; what is derived from it keeps its old value."""
+    """An operand was bound anew; what is derived from it is made to look as if it still computed."""
+    rebound_operand(world)
+    world.sql("UPDATE evidence_figure SET state = %s WHERE state = %s", "bound", "drifted")
+
+
+def rebound_operand(world: AttackWorld) -> None:
+    """An operand is bound anew, and what is derived from it says at once that it has drifted."""
     version = world.source("pilot.md").current
     assert version is not None
     who: dict[str, Any] = {"by": world.author, "at": world.later}
@@ -126,7 +132,7 @@ def stale_derivation(world: AttackWorld) -> None:
 def older_version_current(world: AttackWorld) -> None:
     """A corrected figure shows its old version again."""
     old = world.figure("pilot.nonzero").current_id
-    stale_derivation(world)
+    rebound_operand(world)
     world.sql("UPDATE evidence_figure SET current_id = %s WHERE key = 'pilot.nonzero'", old)
 
 
@@ -280,7 +286,7 @@ ATTACKS = (
     Attack("pilot-in-effect-cell", "A pilot's number in an effect's cell, with a receipt", pilot_in_effect_cell,
            VERIFY, (14, "evidence_figureversion", "kind"), _FIGURES),
     Attack("stale-derivation", "A derivation that keeps its value when an operand changes", stale_derivation, VERIFY,
-           (14, "evidence_figureversion", "value"), _FIGURES),
+           (14, "evidence_figure", "state"), _FIGURES),
     Attack("older-version-current", "A corrected figure shows its old version", older_version_current, VERIFY,
            (11, "evidence_figure", "current_id"), _RECORDS),
     Attack("other-operand", "A derivation that uses another figure", other_operand, VERIFY,
