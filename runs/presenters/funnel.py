@@ -58,10 +58,11 @@ def build_funnel(run: Run) -> Funnel:
     invalid = list(
         slots.exclude(status="valid").values_list("invalid_reason").annotate(n=Count("pk")).order_by("-n")[:4]
     )
-    rejected = Group.objects.filter(run=run, purpose="train", eligible=False).count()
-    groups = Group.objects.filter(run=run, purpose="train").count()
+    of_run = Group.objects.filter(run=run, purpose="train")
+    counted = of_run.aggregate(all=Count("pk"), rejected=Count("pk", filter=Q(eligible=False)))
+    groups, rejected = counted["all"], counted["rejected"]
     zero = list(
-        Group.objects.filter(run=run, purpose="train", eligible=True)
+        of_run.filter(eligible=True)
         .exclude(signal="signal")
         .values_list("signal")
         .annotate(n=Count("pk"))

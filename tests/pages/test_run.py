@@ -146,7 +146,7 @@ def test_unknown_run_series_and_verb(client: Client, signed_in: Client, world: W
 def test_query_count_does_not_grow_with_groups(
     client: Client, world: World, address: str, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(56):
+    with django_assert_max_num_queries(52):
         client.get(address)
 
 
