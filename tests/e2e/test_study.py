@@ -27,7 +27,7 @@ def test_tiny_study_closes_and_its_summary_says_what_is_stored(undisturbed: Ran)
         assert (runs[arm]["state"], runs[arm]["batches"], runs[arm]["groups"]) == ("completed", 2, 4)
         assert runs[arm]["updates"] == 4 and runs[arm]["with_signal"] > 0
     assert runs["K"]["state"] in ("completed", "refused") and (runs["K"]["state"] == "completed" or runs["K"]["reason"])
-    assert all(cell["finish"][1] == cell["items"] == 4 for cell in summary["evaluation"])
+    assert all(cell["finish"][1] == cell["items"] == 8 for cell in summary["evaluation"])
     assert summary["wall_s"] > 0
     none_left(undisturbed.home)
 
