@@ -18,7 +18,7 @@ from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHea
 from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count, pages_of
-from runs.presenters.progress import Progress, held_by_execution, run_progress
+from runs.presenters.progress import Progress, groups_seen, held_by_execution, run_progress
 from runs.readings.fired import FiredWarning, fired_on
 from runs.visibility import troubled_jobs
 
@@ -84,7 +84,8 @@ def running(principal: Principal, limit: int = LIMIT) -> list[Moving]:
     jobs: dict[int, Job] = {}
     for job in Job.objects.filter(run__in=runs, state="leased").order_by("heartbeat_at"):
         jobs[job.run_id or 0] = job
-    return [Moving(run, run_progress(run, jobs.get(run.pk))) for run in runs]
+    seen = groups_seen(runs)
+    return [Moving(run, run_progress(run, jobs.get(run.pk), seen[run.pk])) for run in runs]
 
 
 def _plan_of(run: Run | None) -> str:

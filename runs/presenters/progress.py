@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -83,8 +84,22 @@ def _doing(run: Run, job: Job | None) -> str:
     return describe_job(job) or _("waiting for a worker")
 
 
-def run_progress(run: Run, job: Job | None) -> Progress:
-    """Progress in groups while training, in evaluation items afterwards. Needs ``head`` loaded."""
+_GROUPS_SEEN = {"n": Count("pk"), "first": Min("created_at"), "last": Max("created_at")}
+
+
+def groups_seen(runs: Iterable[Run]) -> dict[int, dict[str, Any]]:
+    """By run: how many training groups there are, and when the first and the last were made. One query."""
+    found: dict[int, dict[str, Any]] = {run.pk: {"n": 0, "first": None, "last": None} for run in runs}
+    rows = Group.objects.filter(run__in=list(found), purpose="train").order_by().values("run").annotate(**_GROUPS_SEEN)
+    found.update({row["run"]: dict(row) for row in rows})
+    return found
+
+
+def run_progress(run: Run, job: Job | None, seen_groups: Mapping[str, Any] | None = None) -> Progress:
+    """Progress in groups while training, in evaluation items afterwards. Needs ``head`` loaded.
+
+    ``seen_groups``: the run's entry of ``groups_seen``, where several runs were counted together.
+    """
     config, head = run_config(run), run.head
     batches = config.get("budget", {}).get("batches", head.batch)
     per_batch = config.get("rollout", {}).get("groups_per_batch", 1)
@@ -94,15 +109,13 @@ def run_progress(run: Run, job: Job | None) -> Progress:
         plan = plan_body(run.plan_version)["plan"]
         total = sum(s["tasks"] for s in plan["evaluation"]["splits"]) * plan["evaluation"]["repeats"]
         total *= len(plan["evaluation"]["conditions"])
-        seen = EvaluationItem.objects.filter(run=run).aggregate(
+        seen: Mapping[str, Any] = EvaluationItem.objects.filter(run=run).aggregate(
             n=Count("pk"), first=Min("trajectory__group__created_at"), last=Max("trajectory__group__created_at")
         )
         unit = _("evaluation items")
     else:
         total, unit = batches * per_batch, _("groups")
-        seen = Group.objects.filter(run=run, purpose="train").aggregate(
-            n=Count("pk"), first=Min("created_at"), last=Max("created_at")
-        )
+        seen = seen_groups or groups_seen([run])[run.pk]
     rate = _rate(seen["first"], seen["last"], seen["n"])
     running = head.state == "running" and not held_by_execution(run)
     left = 60 * (total - seen["n"]) / rate if running and rate and total > seen["n"] else None

@@ -13,7 +13,7 @@ from tests.load.pages import addresses
 from workbench.db import missing_triggers
 
 MOST_QUERIES = 45
-MOST_OF_NOW = 48  # two for the warnings of all running runs, one for what the evidence counts
+MOST_OF_NOW = 47  # two for the warnings of all running runs
 MOST_OF_A_RUN = 55  # the page with most sections
 MOST_OF_A_LIST = 30
 
