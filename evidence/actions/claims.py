@@ -187,6 +187,16 @@ def _current_figures(study: Study, texts: Iterable[str]) -> dict[str, FigureVers
     return {row.key: row.current for row in rows if row.current is not None} if keys else {}
 
 
+def _stands(before: ClaimVersion, values: Mapping[str, Any], key: str, base: int | None) -> bool:
+    """Whether the newest version says this already. Raises for a withdrawn claim and for one that the writer missed."""
+    if before.held_to == Claim.WITHDRAWN:
+        raise ClaimRefused([Fault("key", "withdrawn", key, _("this claim was withdrawn; expected a new key"))])
+    if _same(before, values) and not _outdated(before):
+        return True
+    _must_have_seen(before, base)
+    return False
+
+
 def add_claim(
     study: Study,
     key: str,
@@ -227,12 +237,8 @@ def add_claim(
         )
         before = claim.current if claim is not None else None
         values: dict[str, Any] = {**words, "kind": kind, "plan_version": plan_version, "endpoint": endpoint}
-        if claim is not None and before is not None:
-            if before.held_to == Claim.WITHDRAWN:
-                raise ClaimRefused([Fault("key", "withdrawn", key, _("this claim was withdrawn; expected a new key"))])
-            if _same(before, values) and not _outdated(before):
-                return before
-            _must_have_seen(before, base)
+        if before is not None and _stands(before, values, key, base):
+            return before
         faults = check_claim(study, words, kind, plan_version, endpoint)
         if before is not None and len(reason.strip()) < REASON_LEAST:
             faults.append(Fault("reason", "reason", reason, _("expected why the words change")))

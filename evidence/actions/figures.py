@@ -253,19 +253,27 @@ def bind_figure(
             _check_dependants(figure, kind, origin)
         if old is not None and len(texts["reason"]) < 3:
             raise DomainError(f"reason: got nothing, expected why {key} is bound anew; the old version stays readable")
-        number = 1 if old is None else old.number + 1
-        row = append(
-            FigureVersion(
-                uid=record_uid(figure.uid, FigureVersion.KIND, str(number)), study=study, actor=by, at=at,
-                figure=figure, number=number, **columns,
-            )
-        )  # fmt: skip
-        for name, operand in bound.resolved.inputs:
-            FigureInput.objects.create(version=row, name=name, figure=operand)
-        figure.current, figure.state, figure.checked_at = row, bound.resolved.state, at
-        figure.save(update_fields=["current", "state", "checked_at"])
+        row = _append_version(figure, columns, bound.resolved, by=by, at=at)
         if old is not None:
             _follow(figure, old, row, by=by, at=at)
+    return row
+
+
+def _append_version(
+    figure: Figure, columns: dict[str, Any], resolved: Resolved, *, by: Actor, at: datetime
+) -> FigureVersion:
+    """The figure's next version with its operands; the head shows it."""
+    number = 1 if figure.current is None else figure.current.number + 1
+    row = append(
+        FigureVersion(
+            uid=record_uid(figure.uid, FigureVersion.KIND, str(number)), study=figure.study, actor=by, at=at,
+            figure=figure, number=number, **columns,
+        )
+    )  # fmt: skip
+    for name, operand in resolved.inputs:
+        FigureInput.objects.create(version=row, name=name, figure=operand)
+    figure.current, figure.state, figure.checked_at = row, resolved.state, at
+    figure.save(update_fields=["current", "state", "checked_at"])
     return row
 
 

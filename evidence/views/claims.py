@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -163,20 +165,28 @@ def _refused(request: HttpRequest, found: Claim, form: str, error: DomainError) 
     return _show(request, found, typed=typed, form=form, status=422)
 
 
+def _changed(request: HttpRequest, uid: UUID, form: str, said: Any, change: Callable[..., object]) -> HttpResponse:
+    """Call ``change(claim, by=, at=)`` and go back to the claim; a refusal shows beside the form that asked."""
+    found, by = _get(request, uid, EVIDENCE_WRITE), principal_of(request).actor()
+    try:
+        change(found, by=by, at=timezone.now())
+    except DomainError as error:
+        return _refused(request, found, form, error)
+    messages.success(request, said)
+    return redirect("evidence:claim", found.uid)
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "")
+
+
 @require_POST
 @login_required
 @guarded
 def lower(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Set the status by hand, at or below its cap."""
-    found, by = _get(request, uid, EVIDENCE_WRITE), principal_of(request).actor()
-    try:
-        action.lower_claim(
-            found, request.POST.get("status", ""), reason=request.POST.get("reason", ""), by=by, at=timezone.now()
-        )
-    except DomainError as error:
-        return _refused(request, found, "lower", error)
-    messages.success(request, _("Set. A receipt was written."))
-    return redirect("evidence:claim", found.uid)
+    change = partial(action.lower_claim, status=request.POST.get("status", ""), reason=_reason(request))
+    return _changed(request, uid, "lower", _("Set. A receipt was written."), change)
 
 
 @require_POST
@@ -184,13 +194,8 @@ def lower(request: HttpRequest, uid: UUID) -> HttpResponse:
 @guarded
 def withdraw(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Take the claim back for good."""
-    found, by = _get(request, uid, EVIDENCE_WRITE), principal_of(request).actor()
-    try:
-        action.withdraw_claim(found, reason=request.POST.get("reason", ""), by=by, at=timezone.now())
-    except DomainError as error:
-        return _refused(request, found, "withdraw", error)
-    messages.success(request, _("Withdrawn. Its words, links and reviews stay readable."))
-    return redirect("evidence:claim", found.uid)
+    said = _("Withdrawn. Its words, links and reviews stay readable.")
+    return _changed(request, uid, "withdraw", said, partial(action.withdraw_claim, reason=_reason(request)))
 
 
 @require_POST
@@ -198,17 +203,12 @@ def withdraw(request: HttpRequest, uid: UUID) -> HttpResponse:
 @guarded
 def link(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Link an excerpt or a figure, named by its key."""
-    found, by = _get(request, uid, EVIDENCE_WRITE), principal_of(request).actor()
-    try:
-        linking.add_link(
-            found, **evidence_of_form(found.study, request.POST), relation=request.POST.get("relation", ""),
-            reach_en=request.POST.get("reach_en", ""), reach_zh=request.POST.get("reach_zh", ""), by=by,
-            at=timezone.now(),
-        )  # fmt: skip
-    except DomainError as error:
-        return _refused(request, found, "link", error)
-    messages.success(request, _("Linked. It waits in the review queue."))
-    return redirect("evidence:claim", found.uid)
+
+    def change(found: Claim, **who: Any) -> object:
+        words: dict[str, Any] = {name: request.POST.get(name, "") for name in ("relation", "reach_en", "reach_zh")}
+        return linking.add_link(found, **evidence_of_form(found.study, request.POST), **words, **who)
+
+    return _changed(request, uid, "link", _("Linked. It waits in the review queue."), change)
 
 
 @require_POST
@@ -217,14 +217,12 @@ def link(request: HttpRequest, uid: UUID) -> HttpResponse:
 def withdraw_one_link(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Take a link back."""
     row = get_visible(principal_of(request), Link.objects.select_related("study", "claim"), "study", uid=uid)
-    found = _get(request, row.claim.uid, EVIDENCE_WRITE)
-    by = principal_of(request).actor()
-    try:
-        linking.withdraw_link(row, reason=request.POST.get("reason", ""), by=by, at=timezone.now())
-    except DomainError as error:
-        return _refused(request, found, f"unlink-{row.uid}", error)
-    messages.success(request, _("Withdrawn; the link and its reviews stay readable."))
-    return redirect("evidence:claim", found.uid)
+
+    def change(found: Claim, **who: Any) -> object:
+        return linking.withdraw_link(row, reason=_reason(request), **who)
+
+    said = _("Withdrawn; the link and its reviews stay readable.")
+    return _changed(request, row.claim.uid, f"unlink-{row.uid}", said, change)
 
 
 @require_POST

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import Page
 
-from tests.pages.browser.conftest import Site, Watched, _await
+from tests.pages.browser.conftest import Site, Watched, served
 from tests.pages.browser.conftest import browser as browser
 from tests.pages.browser.conftest import context as context
 from tests.pages.browser.conftest import watched as watched
@@ -24,28 +18,8 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server on a study with four figures."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("figures-log") / "server.log"
-    home = str(tmp_path_factory.mktemp("figures-home"))
-    with log.open("wb") as errors:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.evidence_figures.serve", str(port)], cwd=settings.BASE_DIR,
-            env={**os.environ, "WORKBENCH_HOME": home, "WORKBENCH_LOG_LEVEL": "ERROR"}, stdout=subprocess.PIPE,
-            stderr=errors,
-        )  # fmt: skip
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            assert line.startswith(b"{"), log.read_text()
-            _await(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Site(f"http://127.0.0.1:{port}", json.loads(line))
-        finally:
-            server.terminate()
-            server.wait(20)
-            assert server.stdout is not None
-            server.stdout.close()
+    with served("tests.evidence_figures.serve", tmp_path_factory) as found:
+        yield found
 
 
 def sign_in(page: Page, site: Site, then: str) -> None:

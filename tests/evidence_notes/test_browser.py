@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from playwright.sync_api import BrowserContext, Page
 from pypdf import PdfReader
 
-from tests.pages.browser.conftest import Site, Watched, _await, eventually
+from tests.pages.browser.conftest import Site, Watched, eventually, served
 from tests.pages.browser.conftest import browser as browser
 from tests.pages.browser.conftest import context as context
 from tests.pages.browser.conftest import watched as watched
@@ -39,26 +33,8 @@ COVERED = """() => { const card = document.querySelector('.fig-card').getBoundin
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The server in a process of its own; ended with the module."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    home, log = tmp_path_factory.mktemp("notes-home"), tmp_path_factory.mktemp("notes-log") / "server.log"
-    environment = {**os.environ, "WORKBENCH_HOME": str(home), "WORKBENCH_LOG_LEVEL": "ERROR"}
-    with log.open("wb") as errors:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.evidence_notes.serve", str(port)],
-            cwd=settings.BASE_DIR, env=environment, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
-        assert server.stdout is not None
-        try:
-            line = server.stdout.readline()
-            assert line.startswith(b"{"), log.read_text()
-            _await(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Site(f"http://127.0.0.1:{port}", json.loads(line))
-        finally:
-            server.terminate()
-            server.wait(20)
-            server.stdout.close()
+    with served("tests.evidence_notes.serve", tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import Page
 
-from tests.pages.browser.conftest import Site, Watched, _await, eventually
+from tests.pages.browser.conftest import Site, Watched, eventually, served
 from tests.pages.browser.conftest import browser as browser
 from tests.pages.browser.conftest import context as context
 from tests.pages.browser.conftest import watched as watched
@@ -25,28 +19,8 @@ PASSWORD = "correct horse battery"
 @pytest.fixture
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server on a study of its own: what one test records the next does not find."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    home = str(tmp_path_factory.mktemp("reviews-home"))
-    log = tmp_path_factory.mktemp("reviews-log") / "server.log"
-    with log.open("wb") as errors:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.evidence_reviews.serve", str(port)], cwd=settings.BASE_DIR,
-            env={**os.environ, "WORKBENCH_HOME": home, "WORKBENCH_LOG_LEVEL": "ERROR"}, stdout=subprocess.PIPE,
-            stderr=errors,
-        )  # fmt: skip
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            assert line.startswith(b"{"), log.read_text()
-            _await(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Site(f"http://127.0.0.1:{port}", json.loads(line))
-        finally:
-            server.terminate()
-            server.wait(20)
-            assert server.stdout is not None
-            server.stdout.close()
+    with served("tests.evidence_reviews.serve", tmp_path_factory) as found:
+        yield found
 
 
 def sign_in(page: Page, site: Site, name: str) -> None:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from playwright.sync_api import Page
 
 from tests.evidence_sources.serve import PASSWORD
-from tests.pages.browser.conftest import Site, Watched, _await
+from tests.pages.browser.conftest import Site, Watched, served
 from tests.pages.browser.conftest import browser as browser
 from tests.pages.browser.conftest import context as context
 from tests.pages.browser.conftest import watched as watched
@@ -27,28 +21,8 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server on sources of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("sources-log") / "server.log"
-    home = str(tmp_path_factory.mktemp("sources-home"))
-    with log.open("wb") as errors:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.evidence_sources.serve", str(port)], cwd=settings.BASE_DIR,
-            env={**os.environ, "WORKBENCH_HOME": home, "WORKBENCH_LOG_LEVEL": "ERROR"}, stdout=subprocess.PIPE,
-            stderr=errors,
-        )  # fmt: skip
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            assert line.startswith(b"{"), log.read_text()
-            _await(f"http://127.0.0.1:{port}/healthz", server, log)
-            yield Site(f"http://127.0.0.1:{port}", json.loads(line))
-        finally:
-            server.terminate()
-            server.wait(20)
-            assert server.stdout is not None
-            server.stdout.close()
+    with served("tests.evidence_sources.serve", tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -42,23 +43,21 @@ class Site:
         return self.base + self.addresses.get(name, name)
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The server in a process of its own; ended with the session."""
+@contextlib.contextmanager
+def served(module: str, folders: pytest.TempPathFactory) -> Iterator[Site]:
+    """The server of ``module`` (``python -m MODULE PORT``) in a process and a home of its own, until the block ends.
+
+    Once it is ready, it prints one line: what the tests must know, as a JSON object.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "WORKBENCH_HOME": str(tmp_path_factory.mktemp("browser-home")),
-        "WORKBENCH_LOG_LEVEL": "ERROR",
-    }
-    log = tmp_path_factory.mktemp("browser-log") / "server.log"
+    home, log = folders.mktemp("browser-home"), folders.mktemp("browser-log") / "server.log"
     with log.open("wb") as errors:
         server = subprocess.Popen(
-            [sys.executable, "-m", "tests.pages.browser.serve", str(port)],
+            [sys.executable, "-m", module, str(port)],
             cwd=settings.BASE_DIR,
-            env=environment,
+            env={**os.environ, "WORKBENCH_HOME": str(home), "WORKBENCH_LOG_LEVEL": "ERROR"},
             stdout=subprocess.PIPE,
             stderr=errors,
         )
@@ -73,6 +72,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             server.wait(20)
             assert server.stdout is not None
             server.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The pages' server, for the whole session."""
+    with served("tests.pages.browser.serve", tmp_path_factory) as found:
+        yield found
 
 
 def _await(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
@@ -90,21 +96,23 @@ BROWSER = pytest.StashKey[Browser]()
 
 
 @pytest.fixture(scope="session")
-def browser(request: pytest.FixtureRequest) -> Browser:
+def browser(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[Browser]:
     """The system's chromium; skips where there is none. One for the whole run: folders share this fixture by import,
-    and a second driver would find the first one's event loop running."""
+    and a second driver would find the first one's event loop running. It ends before the test database does, which
+    cannot be removed while that loop runs: hence ``django_db_setup``."""
     kept = request.config.stash.get(BROWSER, None)
     if kept is not None:
-        return kept
+        yield kept
+        return
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("chromium is not on PATH (Debian: apt-get install chromium)")
-    driver = sync_playwright().start()
-    found = driver.chromium.launch(executable_path=program, args=FLAGS)
-    request.config.stash[BROWSER] = found
-    request.config.add_cleanup(driver.stop)
-    request.config.add_cleanup(found.close)
-    return found
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        request.config.stash[BROWSER] = found
+        yield found
+        del request.config.stash[BROWSER]
+        found.close()
 
 
 @dataclass
