@@ -35,6 +35,11 @@ from tests import servers  # noqa: E402  (after the environment is set)
 SKIPS_FAIL = os.environ.get("WORKBENCH_TEST_NO_SKIPS") == "1"
 
 
+def pytest_xdist_setupnodes() -> None:
+    """Workers inherit this environment, and would read their settings before they chose a directory of their own."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the data directory of this test run."""
     shutil.rmtree(Path(_home), ignore_errors=True)
