@@ -15,7 +15,7 @@ from evidence.actions.excerpts import check_key
 from evidence.actions.recomputing import derived_from, refresh_claims, refresh_figures
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.binding.closed import CLOSED, closed_execution
-from evidence.binding.expressions import Quantity, check_measured, parse_unit
+from evidence.binding.expressions import parse_unit
 from evidence.binding.figures import (
     CLOSED_TYPES,
     BindingError,
@@ -23,9 +23,11 @@ from evidence.binding.figures import (
     Resolved,
     Resolver,
     check_binding,
+    check_typed,
+    operands_of,
     recompute,
 )
-from evidence.binding.values import MOST_DIGITS, PLAIN, RATIO, exact, read_exact, show
+from evidence.binding.values import MOST_DIGITS, PLAIN, RATIO, exact, show
 from evidence.models import Figure, FigureInput, FigureVersion
 from runs.errors import DomainError
 from runs.models import Actor, Execution, PlanVersion, Study
@@ -42,7 +44,6 @@ __all__ = [
 ]
 
 EFFECT, NATIVE, IMPORTED = "effect", "native", "imported"
-CLAIM_CARRYING = (EFFECT,)  # kinds on which a claim of what was measured may stand: no typed number enters them
 TITLE_MOST, TEXT_MOST = 300, 4000
 _SHORT = {"title_en", "title_zh", "denominator_en", "denominator_zh"}
 
@@ -106,15 +107,6 @@ def _check_kind(kind: str, origin: str, binding: dict[str, Any], resolved: Resol
         )
 
 
-def _check_measured(binding: dict[str, Any], resolved: Resolved) -> None:
-    values, keys = {}, {}
-    for name, figure in resolved.inputs:
-        assert figure.current is not None and figure.current.value is not None
-        values[name] = Quantity(read_exact(figure.current.value), parse_unit(figure.current.unit))
-        keys[name] = figure.key
-    check_measured(binding["expression"], values, keys)
-
-
 def _check_shown(style: str, digits: int, resolved: Resolved) -> None:
     value = resolved.value
     if style == RATIO:
@@ -163,8 +155,7 @@ def check_figure(
         if resolved.state == Figure.DRIFTED:
             raise BindingError(f"binding: got evidence that does not hold ({resolved.trouble}), expected what does")
         _check_kind(kind, origin, checked, resolved)
-        if kind in CLAIM_CARRYING and checked["type"] == "derivation":
-            _check_measured(checked, resolved)
+        check_typed(kind, checked, operands_of(resolved.inputs))
         _check_shown(style, digits, resolved)
         columns = {
             "binding": {**checked, **resolved.pins},

@@ -196,13 +196,13 @@ def constants(text: str) -> list[str]:
     return list(dict.fromkeys(ast.get_source_segment(source, node) or "" for node in found))
 
 
-def check_measured(text: str, figures: Mapping[str, Quantity], keys: Mapping[str, str]) -> None:
-    """Refuse an expression that brings in a number of its own: what a claim-carrying kind may be derived by.
+def check_constants(text: str, keys: Mapping[str, str]) -> Counter[str]:
+    """Refuse an expression that holds a number of its own, by its text alone; how often it names each figure.
 
-    ``figures``: name -> value; ``keys``: name -> key of the figure that it stands for (two names may share one).
-    Its constants stand in ``CONSTANT_FORMS``, at most ``MOST_CONSTANTS`` of them; each figure stands in it at most
-    ``MOST_USES`` times, a lone one once (``(a + a + a) / (a + a)`` types 1.5 without a digit); and its value changes
-    with each figure. Raises ``ExpressionError`` naming the constant or the figure.
+    ``keys``: name -> key of the figure that it stands for (two names may share one). Its constants stand in
+    ``CONSTANT_FORMS``, at most ``MOST_CONSTANTS`` of them; each figure stands in it at most ``MOST_USES`` times, a
+    lone one once (``(a + a + a) / (a + a)`` types 1.5 without a digit). Raises ``ExpressionError`` naming the constant
+    or the figure.
     """
     source = text.strip()
     tree = parse(source)
@@ -213,13 +213,24 @@ def check_measured(text: str, figures: Mapping[str, Quantity], keys: Mapping[str
         raise ExpressionError(f"expression: got {len(held)} constants, expected at most {MOST_CONSTANTS} in an effect")
     uses = Counter(keys[node.id] for node in nodes if isinstance(node, ast.Name) and node.id in keys)
     most = MOST_USES if len(uses) > 1 else 1
+    for key, count in sorted(uses.items()):
+        if count > most:
+            raise ExpressionError(f"expression: got {key} {count} times, expected it at most {most} times in an effect")
+    return uses
+
+
+def check_measured(text: str, figures: Mapping[str, Quantity], keys: Mapping[str, str]) -> None:
+    """Refuse an expression that brings in a number of its own: what a claim-carrying kind may be derived by.
+
+    ``check_constants``, and its value changes with each figure. ``figures``: name -> value. Raises
+    ``ExpressionError`` naming the constant or the figure.
+    """
+    uses = check_constants(text, keys)
     place = {key: Fraction(2 * number + 3, 1009) for number, key in enumerate(sorted(uses))}
     elsewhere = {  # a rate of no case, 0 / n, depends on its n all the same
         name: Quantity(item.value + place.get(keys[name], 0), item.unit) for name, item in figures.items()
     }
-    for key, count in sorted(uses.items()):
-        if count > most:
-            raise ExpressionError(f"expression: got {key} {count} times, expected it at most {most} times in an effect")
+    for key in sorted(uses):
         mine = [name for name in figures if keys[name] == key]
         if not any(_depends(text, base, mine) for base in (figures, elsewhere)):
             raise ExpressionError(
@@ -250,7 +261,10 @@ def _check_forms(source: str, tree: ast.expr) -> None:
 
 def _depends(text: str, figures: Mapping[str, Quantity], mine: Sequence[str]) -> bool:
     """Whether the value changes when the figure that ``mine`` name does: a little, and beyond every other figure."""
-    before = evaluate(text, figures).value
+    try:
+        before = evaluate(text, figures).value
+    except ExpressionError:
+        return False  # a divisor of 0 at this place; the other place tells
     far = 1 + 7 * sum((abs(item.value) for item in figures.values()), Fraction(0))
     for step in (Fraction(1, 1009), Fraction(-1, 1013), far, -far):
         moved = {name: Quantity(figures[name].value + step, figures[name].unit) for name in mine}

@@ -7,17 +7,25 @@ why. Resolving reads and changes nothing; the same binding over the same bytes g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from evidence.binding.bindings import CLOSED_TYPES, BindingError, check_binding, fills_words
 from evidence.binding.closed import Closed, cell_counts, closed_execution, endpoint_value
-from evidence.binding.expressions import ExpressionError, Quantity, evaluate, parse_unit, show_unit
+from evidence.binding.expressions import (
+    ExpressionError,
+    Quantity,
+    check_constants,
+    check_measured,
+    evaluate,
+    parse_unit,
+    show_unit,
+)
 from evidence.binding.places import Around, Held, Kept, around, held, place_of
 from evidence.binding.selectors import SelectorError, at_cell, at_pointer, is_number, value_at
-from evidence.binding.values import exact, open_edge, places_of, written
+from evidence.binding.values import exact, open_edge, places_of, read_exact, written
 from evidence.models import Excerpt, ExcerptHead, Figure, FigureVersion, Source, SourceVersion
 from runs.errors import DomainError
 from runs.models import PlanVersion, Receipt, StreamHead, Study
@@ -31,12 +39,15 @@ SINGLY = 4  # excerpts that are read one by one
 __all__ = [
     "CLOSED_TYPES",
     "BindingError",
+    "Operand",
     "Recomputed",
     "Resolved",
     "Resolver",
     "Unreachable",
     "check_binding",
+    "check_typed",
     "fills_words",
+    "operands_of",
     "recompute",
 ]
 
@@ -292,6 +303,57 @@ class Resolver:
 
     def _unavailable(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         return Resolved(None, Figure.UNAVAILABLE, trouble=binding["reason_en"] or binding.get("reason_zh", ""))
+
+
+CLAIM_CARRYING = ("effect",)  # kinds on which a claim of what was measured may stand: no typed number enters them
+
+
+class Operand(NamedTuple):
+    """What a derivation computes with: the key of a figure, its exact value as text (None: it has none), its unit."""
+
+    key: str
+    value: str | None
+    unit: str
+
+
+def operands_of(inputs: Iterable[tuple[str, Figure]]) -> dict[str, Operand]:
+    """Operands by the names that an expression calls them, as their figures stand now."""
+    rows = {name: (figure.key, figure.current) for name, figure in inputs}
+    return {
+        name: Operand(key, None, "") if row is None else Operand(key, row.value, row.unit)
+        for name, (key, row) in rows.items()
+    }
+
+
+def check_typed(kind: str, binding: Mapping[str, Any], operands: Mapping[str, Operand]) -> None:
+    """Refuse a derivation that lets a typed number pass as measured.
+
+    The one rule of what may be bound, of what ``verify`` finds bound and of what a bundle holds. Where an operand has
+    no value, or the text cannot be computed with them (it drifts for that), the text alone is judged. Raises
+    ``BindingError``.
+    """
+    if kind not in CLAIM_CARRYING or binding["type"] != "derivation":
+        return
+    text, keys = binding["expression"], {name: item.key for name, item in operands.items()}
+    try:
+        check_constants(text, keys)
+        values = {
+            name: Quantity(read_exact(item.value), parse_unit(item.unit))
+            for name, item in operands.items()
+            if item.value is not None
+        }
+        if len(values) == len(operands) and _computes(text, values):
+            check_measured(text, values, keys)
+    except ExpressionError as error:
+        raise BindingError(str(error)) from error
+
+
+def _computes(text: str, values: Mapping[str, Quantity]) -> bool:
+    try:
+        evaluate(text, values)
+    except ExpressionError:
+        return False
+    return True
 
 
 HEAD = ("current", "current__plan_version__plan")  # what ``Resolver`` reads of a figure

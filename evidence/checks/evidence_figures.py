@@ -54,23 +54,46 @@ def check_figures(log: StepLog) -> None:
             assert version is not None
             log.compare("evidence_figure", figure.key, {"state": found.state}, figure)
             _kind(log, figure)
+            _typed(log, figure, resolver)
             if found.state == Figure.DRIFTED and not says_so(figure):
                 got = f"{version.value}: {found.trouble}"
                 log.problem("evidence_figureversion", figure.key, "value", expected=found.value, got=got)
 
 
 def _kind(log: StepLog, figure: Figure) -> None:
-    """A native effect rests on a closed execution, or on effects alone, or has no value yet."""
+    """An effect rests on effects alone, a native one on a closed execution, or it has no value yet."""
     version = figure.current
     assert version is not None
-    if version.kind != "effect" or version.origin != "native":
-        return
     form = version.binding["type"]
+    if version.kind == "effect" and form == "derivation":
+        _operands(log, figure, "kind", "effect", "a derivation of effects alone")
+    if version.origin != "native":
+        return
     if form == "derivation":
-        kinds = set(version.inputs.values_list("figure__current__kind", flat=True))
-        if kinds != {"effect"}:
-            expected = "a derivation of effects alone"
-            log.problem("evidence_figureversion", figure.key, "kind", expected=expected, got=", ".join(sorted(kinds)))
-    elif form not in ("endpoint", "cell_rate", "pending", "unavailable"):
+        _operands(log, figure, "origin", "native", "a derivation of native figures alone")
+    elif version.kind == "effect" and form not in ("endpoint", "cell_rate", "pending", "unavailable"):
         expected = "an effect of a closed execution"
         log.problem("evidence_figureversion", figure.key, "kind", expected=expected, got=f"a binding of type {form}")
+
+
+def _operands(log: StepLog, figure: Figure, column: str, wanted: str, expected: str) -> None:
+    """Every operand of a derivation has the kind or origin that is wanted."""
+    assert figure.current is not None
+    found = set(figure.current.inputs.values_list(f"figure__current__{column}", flat=True))
+    if found != {wanted}:
+        log.problem("evidence_figureversion", figure.key, column, expected=expected, got=", ".join(sorted(found)))
+
+
+def _typed(log: StepLog, figure: Figure, resolver: Any) -> None:
+    """No number that somebody typed passes as measured: the rule of today, whenever the figure was bound."""
+    from evidence.binding.figures import BindingError, check_typed, operands_of
+
+    version = figure.current
+    assert version is not None
+    names = version.binding.get("figures", {})
+    try:
+        operands = operands_of((name, resolver.figure(key)) for name, key in names.items())
+        check_typed(version.kind, version.binding, operands)
+    except BindingError as error:
+        expected = "an effect that is computed from measured figures alone"
+        log.problem("evidence_figureversion", figure.key, "binding", expected=expected, got=str(error))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.binding.closed import MEANS, cell_counts, endpoint_value
 from evidence.binding.expressions import Quantity, evaluate, parse_unit
-from evidence.binding.figures import number_in
+from evidence.binding.figures import Operand, check_typed, number_in
 from evidence.binding.places import Around, around_span, around_transcribed, find
 from evidence.binding.selectors import at_cell, at_pointer, decode
 from evidence.binding.tokens import check_pieces, figure_keys
@@ -178,6 +178,7 @@ def _figure(found: Findings, evidence: Evidence, uid: str, head: Record) -> None
     if body["binding"]["type"] in ("pending", "unavailable"):
         found.same("figure", head["key"], None, body["value"])
         return
+    _typed(found, evidence, head["key"], body)
     try:
         value = _value(evidence, uid, ())
         if head["state"] == "drifted" and exact(value) != body["value"] and _told(evidence, uid):
@@ -194,6 +195,19 @@ def _figure(found: Findings, evidence: Evidence, uid: str, head: Record) -> None
         found.unchecked.append(f"figure {head['key']}: {error} not in the bundle")
     except UNREADABLE as error:
         found.fault("figure", head["key"], got=f"{type(error).__name__}: {error}", expected=body["value"])
+
+
+def _typed(found: Findings, evidence: Evidence, key: str, body: Record) -> None:
+    """No typed number passes as measured: the rule by which figures are bound."""
+    operands = {}
+    try:
+        for name, operand in body["binding"].get("figures", {}).items():
+            row = evidence.of("figure_version")[evidence.figures[evidence.by_key[operand]]["current"]]
+            operands[name] = Operand(operand, row["value"], row["unit"])
+        check_typed(body["kind"], body["binding"], operands)
+    except UNREADABLE as error:
+        expected = "an effect that is computed from measured figures alone"
+        found.fault("figure", f"{key} binding", got=f"{type(error).__name__}: {error}", expected=expected)
 
 
 def _told(evidence: Evidence, uid: str) -> bool:

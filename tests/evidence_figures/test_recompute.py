@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from evidence.actions.sources import add_source
 from evidence.actions.stale import open_marks, settle
 from evidence.actions.versions import check_version
 from evidence.binding.figures import recompute
-from evidence.models import Figure, StaleMark
+from evidence.models import Figure, FigureVersion, StaleMark
 from evidence.presenters.chips import chips_for
 from evidence.verify import verify
 from runs.errors import DomainError
 from runs.storage import blob_store
+from workbench.db import drop_triggers, install_triggers
 
 from .desk import AT, DATA, Desk
 from .test_change import of, overwrite
@@ -193,3 +195,63 @@ def test_a_typed_number_becomes_no_effect(desk: Desk, expression: str) -> None:
     assert not Figure.objects.filter(key="typed").exists()
     desk.derive("typed", expression, {"a": "g0"}, origin="imported", digits=9)
     desk.derive("percent", "100 * a", {"a": "g0"}, kind="effect", origin="imported")
+
+
+def rewrite(version: FigureVersion | None, **columns: Any) -> None:
+    """Change a stored version as someone with access to the database would, or as one from before a rule stands."""
+    assert version is not None
+    drop_triggers(connection)
+    names = ", ".join(f"{name} = %s" for name in columns)
+    values = [json.dumps(value) if isinstance(value, dict) else value for value in columns.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE evidence_figureversion SET {names} WHERE id = %s", [*values, version.pk])
+    install_triggers(connection)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "said"),
+    [
+        ("100 * a", "800", ""),
+        ("a * 2", "16", "the constant 2"),
+        ("1 - a + 20.5", "27/2", "the constant 20.5"),
+        ("a * count(a)", "8", "got count"),
+        ("a / a", "1", "g0 2 times"),
+    ],
+)
+def test_verify_names_a_stored_effect_that_holds_a_typed_number(
+    desk: Desk, expression: str, value: str, said: str
+) -> None:
+    """An effect of 8 rows from before the rule; 100 * a alone is no number of somebody's own."""
+    desk.transcribe("theirs", "Then 8 of 244 rows.")
+    imported(desk, "g0", "8")
+    version = desk.derive("typed", "100 * a", {"a": "g0"}, kind="effect", origin="imported")
+    rewrite(version, binding={**version.binding, "expression": expression}, value=value)
+    found = [item for item in verify(store=blob_store(), steps=[14]).faults if item.column == "binding"]
+    assert [item.row for item in found] == (["typed"] if said else [])
+    assert all(said in str(item.got) for item in found)
+    rewrite(version, kind="mechanism")
+    assert not [item for item in verify(store=blob_store(), steps=[14]).faults if item.column == "binding"]
+
+
+def test_verify_judges_the_text_alone_where_an_operand_has_no_value(desk: Desk) -> None:
+    """Its drift is named for what it is; the constant still is for what it is."""
+    desk.transcribe("theirs", "Then 8 of 244 rows.")
+    imported(desk, "g0", "8")
+    imported(desk, "g1", "244")
+    version = desk.derive("share", "a / b", {"a": "g0", "b": "g1"}, kind="effect", origin="imported", digits=3)
+    rewrite(of("g1").current, value=None)
+    assert "binding" not in {item.column for item in verify(store=blob_store(), steps=[14]).faults}
+    rewrite(version, binding={**version.binding, "expression": "a / b + 7"})
+    assert "binding" in {item.column for item in verify(store=blob_store(), steps=[14]).faults}
+
+
+def test_verify_names_an_imported_effect_of_another_kind_and_a_native_figure_of_imported_ones(desk: Desk) -> None:
+    """What may not be bound is named where it stands."""
+    desk.transcribe("theirs", "Then 8 of 244 rows.")
+    imported(desk, "g0", "8")
+    version = desk.derive("percent", "100 * a", {"a": "g0"}, kind="effect", origin="imported")
+    rewrite(of("g0").current, kind="mechanism")
+    assert [(item.row, item.column) for item in verify(store=blob_store(), steps=[14]).faults] == [("percent", "kind")]
+    rewrite(version, kind="mechanism", origin="native")
+    faults = verify(store=blob_store(), steps=[14]).faults
+    assert [(item.row, item.column) for item in faults] == [("percent", "origin")]
