@@ -8,7 +8,7 @@ A hold (``Reservation``) takes an item out of the others' way and out of nobody'
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,14 +18,16 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from evidence.actions.record import lock_evidence
-from evidence.actions.reviews import HELD_MINUTES, KINDS, item_of, parse_item, reserve
+from evidence.actions.reviews import HELD_MINUTES, KINDS, check_minutes, hold, item_of, parse_item
 from evidence.models import Claim, ClaimVersion, Figure, Link, Reservation, Review, Source, Waiting
+from evidence.parts import Part, Parts
 from evidence.waiting import ANSWER, CLAIM, LINK
 from runs.access import REVIEW_WRITE, Principal, can, get_visible, visible, visible_studies
 from runs.errors import DomainError
 from runs.models import Actor, Study
 
 LISTED = 50
+WALKED, WALKED_MOST = 20, 200  # items whose parts are read together: first, and after that
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,42 @@ def rows_of(principal: Principal, kind: str, study: Study | None = None) -> Quer
     return (rows if study is None else rows.filter(study=study)).order_by("pk")
 
 
-def _not_mine(rows: QuerySet[Any], kind: str, me: Actor) -> QuerySet[Any]:
-    """Without what the caller wrote and so cannot review."""
+def _not_written(rows: QuerySet[Any], kind: str, me: Actor) -> QuerySet[Any]:
+    """Without claims and links that the caller wrote: that much of ``evidence.parts`` the database can leave out."""
     if kind not in (LINK, CLAIM):
         return rows
     claim = "pk" if kind == CLAIM else "claim"
     rows = rows.filter(~Exists(ClaimVersion.objects.filter(claim=OuterRef(claim), actor=me)))
     return rows.exclude(link__actor=me) if kind == LINK else rows
+
+
+def _first_not_mine(rows: QuerySet[Any], kind: str, me: Actor) -> uuid.UUID | None:
+    """Uid of the first in which the caller has no part, so that ``review`` takes a verdict on it from them."""
+    columns = ["pk", *_through(kind, "uid"), *(("claim", "link") if kind == LINK else ())]
+    after, batch = 0, WALKED
+    while True:
+        found = list(rows.filter(pk__gt=after).values_list(*columns)[:batch])
+        if not found:
+            return None
+        for pk, uid, parts in _with_parts(kind, found):
+            if me.pk not in {part.actor.pk for part in parts}:
+                return uid
+            after = pk
+        batch = WALKED_MOST
+
+
+def _with_parts(kind: str, rows: list[Any]) -> Iterator[tuple[int, uuid.UUID, list[Part]]]:
+    """(key, uid, parts) of rows of ``_first_not_mine``, read together."""
+    if kind == LINK:
+        every = Parts(claim for _pk, _uid, claim, _link in rows)
+        return ((pk, uid, every.of(claim, link)) for pk, uid, claim, link in rows)
+    if kind == CLAIM:
+        every = Parts(pk for pk, _uid in rows)
+        return ((pk, uid, every.of(pk)) for pk, uid in rows)
+    if kind == "figure":
+        every = Parts(figures=[pk for pk, _uid in rows])
+        return ((pk, uid, every.of_figure(pk)) for pk, uid in rows)
+    return ((pk, uid, []) for pk, uid in rows)
 
 
 def counts(principal: Principal, study: Study | None = None) -> dict[str, int]:
@@ -225,11 +256,10 @@ def _first_free(
 ) -> str | None:
     """The first item that the caller may judge and nobody else holds; behind ``skip`` first, then from the start."""
     for kind in kinds:
-        rows = _not_mine(_free(rows_of(principal, kind, study), kind, me, at), kind, me)
-        (uid,) = _through(kind, "uid")
+        rows = _not_written(_free(rows_of(principal, kind, study), kind, me, at), kind, me)
         start = _key(kind, skip)
         for part in (rows.filter(pk__gt=start), rows.filter(pk__lt=start)) if start else (rows,):
-            found = part.values_list(uid, flat=True).first()
+            found = _first_not_mine(part, kind, me)
             if found is not None:
                 return item_of(kind, found)
     return None
@@ -258,6 +288,7 @@ def take(
     Under the study's lock, so that two reviewers who ask at once never get the same. An author's answers are no
     item that a reviewer takes. Only studies in which the caller may review.
     """
+    check_minutes(minutes)
     kinds = [name for name in ((kind,) if kind else KINDS) if name != "answer"]
     if kind is not None:
         _rows(kind)  # names the kinds where this is none
@@ -269,5 +300,5 @@ def take(
             lock_evidence(candidate)
             name = _first_free(principal, kinds, candidate, by, at, skip)
             if name is not None:
-                return reserve(candidate, name, by=by, at=at, minutes=minutes)
+                return hold(candidate, name, by=by, at=at, minutes=minutes)
     return None

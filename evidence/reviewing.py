@@ -15,21 +15,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
-
 from evidence.models import (
     Answer,
     Claim,
     EvidenceRecord,
-    Excerpt,
-    FigureVersion,
-    Link,
     LinkWithdrawal,
     Review,
-    stream_of,
 )
+from evidence.parts import authors_of, parts_of, places_of
 from runs.actions.actors import OWN_FAMILY
-from runs.models import Actor, Receipt
+from runs.models import Actor
 
 OPEN, ANSWERED, SETTLED, STANDS, SUPERSEDED = "open", "answered", "settled", "stands", "superseded"
 
@@ -39,40 +34,6 @@ def family_of(actor: Actor) -> str:
     return (
         f"{actor.kind}:{actor.uid}" if actor.kind == Actor.PERSON and actor.family in ("", OWN_FAMILY) else actor.family
     )
-
-
-def authors_of(claim: Claim, link: Link | None = None) -> list[tuple[Actor, str]]:
-    """Who has a part in what is reviewed, each with the part: versions, the link (all, without one), its evidence.
-
-    Who bound a figure that the words show or a link names (its present binding, and the one that was shown), who took
-    an excerpt that a link names, and who withdrew the link are among them. In that order, each actor once.
-    """
-    found: dict[int, tuple[Actor, str]] = {}
-    for version in claim.versions.select_related("actor").order_by("number"):
-        found.setdefault(version.actor_id, (version.actor, f"version {version.number} of claim {claim.key}"))
-    links = claim.links.select_related("actor").order_by("pk")
-    for row in links if link is None else links.filter(pk=link.pk):
-        found.setdefault(row.actor_id, (row.actor, f"a link of claim {claim.key}"))
-    gone = LinkWithdrawal.objects.filter(link__claim=claim).select_related("actor").order_by("pk")
-    for taken in gone if link is None else gone.filter(link=link):
-        found.setdefault(taken.actor_id, (taken.actor, f"a withdrawal of a link of claim {claim.key}"))
-    shown = Q(in_claims__version=claim.current_id)
-    present = FigureVersion.objects.filter(pk__in=_bindings(claim)).select_related("actor", "figure")
-    showed = FigureVersion.objects.filter(shown).select_related("actor", "figure").distinct()
-    for bound in sorted({*present, *showed}, key=lambda item: item.pk):
-        found.setdefault(bound.actor_id, (bound.actor, f"the binding of figure {bound.figure.key}"))
-    for excerpt in Excerpt.objects.filter(links__claim=claim).select_related("actor").distinct().order_by("pk"):
-        found.setdefault(excerpt.actor_id, (excerpt.actor, f"excerpt {excerpt.key}"))
-    return list(found.values())
-
-
-def _bindings(claim: Claim) -> list[int]:
-    """Keys of the present bindings of figures that the words show or a link names. Two queries."""
-    linked = claim.links.filter(figure__current__isnull=False).values_list("figure__current", flat=True)
-    if claim.current_id is None:
-        return [pk for pk in linked if pk is not None]
-    words = Claim.objects.filter(pk=claim.pk, current__figures__figure__current__isnull=False)
-    return [*linked, *words.values_list("current__figures__figure__current", flat=True)]
 
 
 def independence(by: Actor, authors: Iterable[Actor]) -> str:
@@ -174,13 +135,8 @@ def judged(claim: Claim, evidence: Iterable[EvidenceRecord] = ()) -> tuple[list[
     gone = {row.link_id: row for row in LinkWithdrawal.objects.filter(link__claim=claim).select_related("actor")}
     if not rows:
         return [], Judges(withdrawn=gone)
-    uids = [row.uid for row in (*rows, *answers, *gone.values(), *evidence)]
-    stream = stream_of(claim.study)
-    places: dict[uuid.UUID, int] = {}
-    for start in range(0, len(uids), 500):
-        told = Receipt.objects.filter(stream=stream, subject_uid__in=uids[start : start + 500])
-        places.update({uid: seq for uid, seq in told.order_by("seq").values_list("subject_uid", "seq") if uid})
-    judges = Judges(tuple(actor for actor, _what in authors_of(claim)), places, gone)
+    places = places_of((*rows, *answers, *gone.values(), *evidence))
+    judges = Judges(tuple(authors_of(parts_of(claim))), places, gone)
     return tell(rows, answers, judges), judges
 
 

@@ -15,7 +15,8 @@ from django.db import transaction
 from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.actions.signing import sign_missing
 from evidence.models import Answer, Claim, ClaimVersion, Link, LinkWithdrawal, Reservation, Review
-from evidence.reviewing import ANSWERED, OPEN, authors_of, independence, reviews_of
+from evidence.parts import Part, authors_of, parts_of, parts_of_item
+from evidence.reviewing import ANSWERED, OPEN, independence, reviews_of
 from runs.actions.receipts import anchor_heads
 from runs.errors import DomainError, NotAllowed, StaleTransition
 from runs.models import Actor, Study
@@ -85,16 +86,20 @@ def _current(claim: Claim, link: Link | None) -> tuple[Claim, ClaimVersion]:
     return row, row.current
 
 
-def _must_not_have_written(claim: Claim, link: Link | None, by: Actor) -> list[Actor]:
+def _must_have_no_part(claim: Claim, link: Link | None, by: Actor) -> list[Actor]:
     """Everybody with a part in what is reviewed. Raises ``OwnWork`` where the reviewer is one of them."""
-    authors = authors_of(claim, link)
-    for author, what in authors:
-        if author.pk == by.pk:
-            raise OwnWork(
-                f"by: got {by.name}, who wrote {what}, expected somebody who wrote none of what the claim rests on; "
-                f"ask a reviewer of another family"
-            )
-    return [author for author, _what in authors]
+    parts = parts_of(claim, link)
+    _refuse(parts, by)
+    return authors_of(parts)
+
+
+def _refuse(parts: Iterable[Part], by: Actor) -> None:
+    mine = next((part for part in parts if part.actor.pk == by.pk), None)
+    if mine is not None:
+        raise OwnWork(
+            f"by: got {by.name}, who wrote {mine}, expected somebody who wrote none of what the claim rests on; "
+            f"ask a reviewer of another family"
+        )
 
 
 def review(
@@ -120,7 +125,7 @@ def review(
     with transaction.atomic():
         lock_evidence(claim.study)
         claim, version = _current(claim, link)
-        authors = _must_not_have_written(claim, link, by)
+        authors = _must_have_no_part(claim, link, by)
         item = item_of("claim", claim.uid) if link is None else item_of("link", link.uid)
         _must_be_free(item, by, at)
         row = Review(
@@ -201,22 +206,34 @@ def _must_be_free(item: str, by: Actor, at: datetime) -> None:
         )
 
 
+def check_minutes(minutes: int) -> None:
+    """How long a hold may be. Raises ``DomainError``."""
+    if not 1 <= minutes <= HELD_MOST:
+        raise DomainError(f"minutes: got {minutes}, expected 1 to {HELD_MOST}")
+
+
 def reserve(study: Study, item: str, *, by: Actor, at: datetime, minutes: int = HELD_MINUTES) -> Reservation:
     """Hold an item of the queue, or hold it longer; what the reviewer held in this study before is let go.
 
-    Raises ``Reserved`` where another reviewer holds it.
+    Raises ``Reserved`` where another reviewer holds it, ``OwnWork`` where the caller has a part in it and so cannot
+    review it.
     """
-    parse_item(item)
-    if not 1 <= minutes <= HELD_MOST:
-        raise DomainError(f"minutes: got {minutes}, expected 1 to {HELD_MOST}")
+    kind, uid = parse_item(item)
+    check_minutes(minutes)
     with transaction.atomic():
         lock_evidence(study)
-        _must_be_free(item, by, at)
-        Reservation.objects.filter(study=study, actor=by).exclude(item=item).delete()
-        Reservation.objects.filter(item=item).exclude(actor=by).delete()  # of another, and over
-        row, _made = Reservation.objects.update_or_create(
-            item=item, defaults={"study": study, "actor": by, "until": at + timedelta(minutes=minutes)}
-        )
+        _refuse(parts_of_item(kind, uid), by)
+        return hold(study, item, by=by, at=at, minutes=minutes)
+
+
+def hold(study: Study, item: str, *, by: Actor, at: datetime, minutes: int) -> Reservation:
+    """``reserve`` of an item in which the caller has no part, under the study's lock."""
+    _must_be_free(item, by, at)
+    Reservation.objects.filter(study=study, actor=by).exclude(item=item).delete()
+    Reservation.objects.filter(item=item).exclude(actor=by).delete()  # of another, and over
+    row, _made = Reservation.objects.update_or_create(
+        item=item, defaults={"study": study, "actor": by, "until": at + timedelta(minutes=minutes)}
+    )
     return row
 
 

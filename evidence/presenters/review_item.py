@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,14 +10,16 @@ from typing import Any
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
+from evidence import parts
 from evidence.foretold import foretell
 from evidence.models import Claim, ClaimFigure, Excerpt, Figure, Link, Review, SourceVersion
+from evidence.parts import Part, authors_of, parts_of
 from evidence.presenters import review_dependants as below
 from evidence.presenters import reviews as shown
 from evidence.presenters.chips import HEAVY, RELATED, Chip, chips_of
 from evidence.presenters.review_source import EMPTY, SourcePane, source_pane
 from evidence.queue import Item, Place, actor_of, counts, place_of
-from evidence.reviewing import authors_of, family_of, independence, reviews_of
+from evidence.reviewing import family_of, independence, reviews_of
 from evidence.status import Derived, derive
 from runs.access import EVIDENCE_WRITE, REVIEW_WRITE, Principal, can
 from runs.actions.actors import OWN_FAMILY
@@ -262,21 +263,26 @@ def _title(item: Item, pane: SourcePane) -> str:
     return gettext("What still holds that rests on figure %(figure)s?") % {"figure": item.row.key}
 
 
-def _wrote(what: str) -> str:
+_PARTS: dict[str, Any] = {
+    parts.VERSION: _("version %(n)s of claim %(key)s"),
+    parts.LINK: _("a link of claim %(key)s"),
+    parts.WITHDRAWAL: _("a withdrawal of a link of claim %(key)s"),
+    parts.BINDING: _("the binding of figure %(key)s"),
+    parts.OPERAND: _("the binding of figure %(key)s, from which another is derived"),
+    parts.EXCERPT: _("excerpt %(key)s"),
+}
+
+
+def _wrote(part: Part) -> str:
     """What somebody wrote, in the reader's language."""
-    found = re.fullmatch(r"version (\d+) of claim (.+)", what)
-    if found:
-        return gettext("version %(n)s of claim %(claim)s") % {"n": found[1], "claim": found[2]}
-    return gettext("a link of claim %(claim)s") % {"claim": what.rpartition(" ")[2]}
+    return str(_PARTS[part.what] % {"n": part.number, "key": part.key})
 
 
-def _why_not(
-    item: Item, principal: Principal, me: Actor | None, authors: Sequence[tuple[Actor, str]], at: datetime
-) -> str:
+def _why_not(item: Item, principal: Principal, me: Actor | None, written: Sequence[Part], at: datetime) -> str:
     """Why the caller can record no verdict here; empty where they can."""
     if not can(principal, REVIEW_WRITE, item.study):
         return gettext("Only reviewers of this study record verdicts.")
-    wrote = next((what for author, what in authors if me is not None and author.pk == me.pk), None)
+    wrote = next((part for part in written if me is not None and part.actor.pk == me.pk), None)
     if wrote is not None:
         return gettext("You wrote %(what)s; somebody who wrote none of it reviews it.") % {"what": _wrote(wrote)}
     if item.held is not None and (me is None or item.held.actor_id != me.pk):
@@ -311,11 +317,12 @@ def build(principal: Principal, item: Item, *, at: datetime, whole: bool = False
         pane = source_pane(item.row.current, None, excerpts, [], whole=whole)
     found, place = counts(principal, item.study), place_of(principal, item, item.study, at=at)
     derived = derive(claim) if claim is not None else None
-    authors = authors_of(claim, link) if claim is not None else []
+    written = parts_of(claim, link) if claim is not None else []
+    authors = authors_of(written)
     asks = item.kind in ("link", "claim") and claim is not None
-    why_not = _why_not(item, principal, me, authors, at) if asks else ""
+    why_not = _why_not(item, principal, me, written, at) if asks else ""
     judge = me or _first_time(principal)
-    kinship = independence(judge, [author for author, _what in authors]) if judge is not None else ""
+    kinship = independence(judge, authors) if judge is not None else ""
     told = shown.told_views(claim, reviews_of(claim)) if claim is not None else ()
     return ItemView(
         title=_title(item, pane), of=found[item.kind], tabs=shown.tabs(found, item.kind, item.study.slug),
@@ -327,7 +334,7 @@ def build(principal: Principal, item: Item, *, at: datetime, whole: bool = False
         told=told, dependants=below.sections_that_show(claim) if claim is not None else (),
         others=below.same_evidence(claim, link) if claim is not None else (), pane=pane, may=asks and not why_not,
         why_not=why_not, mine=item.held is not None and me is not None and item.held.actor_id == me.pk,
-        independence=kinship, authors=tuple(f"{author.name} ({_family(author)})" for author, _what in authors),
+        independence=kinship, authors=tuple(f"{author.name} ({_family(author)})" for author in authors),
         cards=_cards(claim, link, judge, kinship, at) if asks and not why_not and claim is not None else (),
         may_answer=_may_answer(principal, item, me),
         resting=below.resting(item) if item.kind in ("source", "figure") else (),
