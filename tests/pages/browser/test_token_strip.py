@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from tests.pages.browser.conftest import Site, Watched, eventually
 from tests.pages.browser.test_every_page import PHONE
@@ -127,3 +127,21 @@ def test_phone_switches_between_conversation_and_tokens(site: Site, watched: Wat
     page.locator('[data-view="tokens"]').tap()
     assert page.locator(".tok.on").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_no_table_reaches_into_the_column_beside_it(site: Site, browser: Browser, locale: str) -> None:
+    """The widths on both sides of each change of columns; a table wider than its panel covers the token card."""
+    context = browser.new_context(locale=locale)
+    try:
+        page = context.new_page()
+        page.goto(site.url("trajectory"))
+        for width in (1242, 1280, 1300, 1398, 1402, 1440, 1100, 800, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            beyond = page.evaluate(
+                """() => [...document.querySelectorAll('.panel table, .panel svg')].map(inner =>
+                inner.getBoundingClientRect().right - inner.closest('.panel').getBoundingClientRect().right)"""
+            )
+            assert len(beyond) >= 2 and max(beyond) <= 1, (width, beyond)
+    finally:
+        context.close()
