@@ -8,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from runs.actions.tracking import set_tags
 from runs.models import ImportedRollout, Study, TrackedRun
+from runs.presenters.logged.charts import main_names
 from runs.presenters.logged.rollout import view_of
 from runs.presenters.logged.run import artifacts_of, tags_of
 from runs.storage import blob_store
@@ -76,6 +77,33 @@ def test_page_of_a_run_says_everything_that_it_was_told(client: Client, head: Tr
     ):  # fmt: skip
         assert part in text, part
     assert tags_of(head.run) == [("mlflow.user", "mara")] and len(artifacts_of(head.run)) == 1
+
+
+def test_page_of_a_run_draws_its_main_series_at_once(
+    client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """12 names: 8 charts, reward first, and the way to all; the numbers stand there before a script runs."""
+    series = {f"extra/{number:02d}": [float(number)] * 3 for number in range(9)}
+    series |= {"reward": [0.25, 0.5], "grad_norm": [1.5, 2.5], "kl": [0.125, 0.0625]}
+    head = elsewhere.logged(world.study, "many", series, world.tick(), framework="trl")
+    with django_assert_max_num_queries(34):
+        answer = client.get(f"/logged/{head.run.uid}/")
+    main, text = answer.context["main"], answer.content.decode()
+    assert [view.title for view in main.charts][:3] == ["reward", "grad_norm", "kl"] and main.total == 12
+    assert [view.keys[0].value for view in main.charts][:3] == ["0.5", "2.5", "0.0625"]
+    assert text.count("data-card=") == 8 and "8 of 12 names" in text and "All 12 by layer" in text
+    bare = client.get(f"/logged/{elsewhere.logged(world.study, 'none', {}, world.tick()).run.uid}/").content.decode()
+    assert "data-card" not in bare and "plotly" not in bare
+
+
+def test_main_names_are_what_was_written_last_one_of_each_layer_in_turn() -> None:
+    """A run of 1,000 s: what fell silent 100 s or less before the end is recent. Without a table: names in order."""
+    newest = {"loss": 1_000_000, "reward": 900_000, "kl": 0, "entropy": 950_000, "z": 1_000_000, "a": 899_999}
+    assert main_names("trl", newest) == ["reward", "loss", "entropy", "z", "kl", "a"]
+    assert main_names("trl", newest, most=2) == ["reward", "loss"]
+    assert main_names("", newest) == ["entropy", "loss", "reward", "z", "a", "kl"]
+    assert main_names("trl", dict(reversed(newest.items()))) == main_names("trl", newest)
+    assert main_names("trl", {}) == []
 
 
 def test_more_tags_than_a_page_holds_are_counted(client: Client, head: TrackedRun) -> None:

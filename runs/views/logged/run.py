@@ -15,8 +15,10 @@ from django.views.decorators.http import require_safe
 from runs.access import principal_of
 from runs.models import ImportedRollout, Run, RunParameter, TrackedRun
 from runs.presenters.frame import Crumb
+from runs.presenters.layers.access import is_live
 from runs.presenters.logged import listing as lists
 from runs.presenters.logged import run as shown
+from runs.presenters.logged.charts import main_charts
 from runs.storage import blob_store
 from runs.views.base import PAGE_SIZE, paginate, render_page
 from workbench.blobs import BlobMissing
@@ -75,6 +77,8 @@ def logged_run(request: HttpRequest, uid: UUID) -> HttpResponse:
         "head": head,
         "run": head.run,
         "facts": facts,
+        "main": main_charts(head.run),
+        "live": is_live(head.run),
         "headline": shown.headline(head, facts, imports),
         "imports": imports,
         "parameters": parameters.get_page(request.GET.get("parameters")),
