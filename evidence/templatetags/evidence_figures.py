@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
+from evidence.presenters import troubles
 from evidence.presenters.chips import KINDS, STATES, TYPES, Chip, source_url
 from runs.templatetags.ui import absent, icon_markup
 
@@ -64,6 +65,12 @@ def bound_to(chip: Chip) -> SafeString:
     if chip.why():
         return format_html('<span class="soft">{}</span>', chip.why(get_language()))
     return format_html('{} <span class="muted xs">{}</span>', chip.source_name or absent("none"), word)
+
+
+@register.filter
+def told(message: str) -> str:
+    """What is wrong with a figure or excerpt, in the reader's language."""
+    return troubles.told(str(message))
 
 
 @register.filter

@@ -20,6 +20,7 @@ from evidence.models import Excerpt, Figure
 from evidence.presenters import figure_form as form
 from evidence.presenters import figures as shown
 from evidence.presenters.chips import HEAVY, RELATED, STATES, Chip, chip_list
+from evidence.presenters.troubles import told
 from runs.access import EVIDENCE_WRITE, can, get_visible, principal_of, require, visible_studies
 from runs.errors import DomainError
 from runs.models import Study
@@ -95,7 +96,7 @@ def recompute_now(request: HttpRequest, uid: uuid.UUID) -> HttpResponse:
     try:
         found = refresh_figure(figure, by=principal.actor(), at=timezone.now())
         said = _("Computed again: %(state)s. %(trouble)s")
-        messages.success(request, said % {"state": STATES[found.state].word, "trouble": found.trouble})
+        messages.success(request, said % {"state": STATES[found.state].word, "trouble": told(found.trouble)})
     except DomainError as error:
         refused(request, error)
     return HttpResponseRedirect(reverse("evidence:figure", args=[uid]))
@@ -139,7 +140,7 @@ def new(request: HttpRequest) -> HttpResponse:
             messages.success(request, _("Bound: %(key)s.") % {"key": version.figure.key})
             return HttpResponseRedirect(reverse("evidence:figure", args=[version.figure.uid]))
         except DomainError as error:
-            problem = str(error)
+            problem = told(str(error))
     context: dict[str, Any] = {
         "own": study, "studies": [item.slug for item in studies], "data": data, "problem": problem,
         "panels": form.panels(data), "offered": form.offered(study), "kinds": form.KIND_CHOICES,
@@ -161,9 +162,10 @@ def check(request: HttpRequest) -> JsonResponse:
         given = form.value_columns(study, data)
         bound = check_figure(study, data.get("key", "").strip() or "unnamed", form.binding_of(data), **given)
     except DomainError as error:
-        return JsonResponse({"ok": False, "problem": str(error)})
-    word = str(STATES[bound.resolved.state].word)
-    return JsonResponse({"ok": True, "word": word, **shown.show_bound(bound, given["style"], given["digits"])})
+        return JsonResponse({"ok": False, "problem": told(str(error))})
+    found = shown.show_bound(bound, given["style"], given["digits"])
+    found |= {"word": str(STATES[bound.resolved.state].word), "trouble": told(found["trouble"])}
+    return JsonResponse({"ok": True, **found})
 
 
 @require_safe

@@ -1,0 +1,131 @@
+"""What is wrong with a figure or excerpt, in the reader's language.
+
+The messages of bindings are English where they are made, stored and answered by the API. Pages read them by the
+patterns below; a message of no pattern is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_noop as _
+
+PATTERNS = (
+    # derivations
+    _("/: got a divisor of 0, expected another; a rate without cases has no value"),
+    _("%(name)s: got %(key)s, which has no value (%(state)s), expected one"),
+    _("figure: got '%(name)s', expected one that is bound"),
+    _("figure: got '%(key)s', expected the key of a figure of %(study)s"),
+    _("derivation: got a circle %(circle)s, expected figures that rest on others"),
+    _("derivation: got more than %(n)s figures that rest on each other, expected fewer"),
+    _("%(place)s: got %(units)s, expected one unit"),
+    _("unit: got '%(unit)s', expected names joined by * or /, powers with ^"),
+    _("unit: got '%(unit)s', expected %(wanted)s, which the expression gives"),
+    _("expression: got %(n)s characters, expected at most %(most)s"),
+    _("expression: got '%(text)s', expected an expression"),
+    _("expression: got '%(text)s', expected names and numbers in ASCII letters"),
+    _("expression: got '%(text)s', expected numbers, figures, + - * / and %(functions)s"),
+    _("expression: got the comment '%(text)s', expected none; the reason of a figure says why"),
+    _("expression: got more than %(n)s levels, expected fewer"),
+    _("expression: got count, which is a number of its own; bind it as a figure of its own"),
+    _(
+        "expression: got the constant %(constant)s, expected none in an effect but in %(forms)s; bind it as a figure "
+        "of its own"
+    ),
+    _("expression: got %(n)s constants, expected at most %(most)s in an effect"),
+    _("expression: got %(key)s %(n)s times, expected it at most %(most)s times in an effect"),
+    _("expression: got %(key)s, on which the value does not depend, expected figures that each change it"),
+    _("operator: got %(name)s, expected one of + - * /"),
+    # values
+    _("%(column)s: recomputes to %(now)s, stored is %(before)s"),
+    _("number: got '%(text)s', expected a decimal number"),
+    _("number: got '%(text)s', expected a denominator other than 0"),
+    _("number: got '%(text)s', expected one / at most: n/N"),
+    _("number: got '%(text)s', expected one sign at most"),
+    _("value: got a number of more than %(n)s characters, expected a shorter one"),
+    _("value: got %(n)s characters, expected at most %(most)s"),
+    _("the figure has no version"),
+    # sources and receipts
+    _("the source has drifted"),
+    _("the bytes of the source differ from their hash"),
+    _("the bytes differ from their recorded hash"),
+    _("the bytes of the source are gone"),
+    _("the receipt's bytes differ from their hash"),
+    _("binding.source: got '%(path)s', whose bytes are gone; expected bytes to read"),
+    _("binding.source: got '%(path)s', whose bytes are not held here, only their hash; expected bytes to read"),
+    _("binding.source: got '%(path)s', expected the path of a source of this study"),
+    _("binding.source: got '%(path)s', which has no version, expected one with bytes"),
+    _("binding.sha256: got '%(hash)s', expected a receipt of this study"),
+    _("binding.pointer: got a %(type)s at '%(pointer)s', expected a number"),
+    _("binding.pointer: got no number at '%(pointer)s', expected one"),
+    _("binding.excerpt: got '%(key)s', expected the key of an excerpt of this study"),
+    _("source: got a byte at %(n)s that is no UTF-8, expected text"),
+    _("source: got text that is no JSON (%(why)s), expected JSON"),
+    _("source: got an empty table, expected a header"),
+    _("pointer: got '%(pointer)s', which leads to nothing, expected a place in the document"),
+    _("pointer: got '%(pointer)s', expected nothing or a text that begins with /"),
+    _("column: got '%(column)s' %(n)s times in the header, expected once"),
+    _("row: got %(n)s rows with %(column)s = '%(key)s', expected exactly one"),
+    # quotations
+    _("the place reads '%(now)s', expected '%(before)s'"),
+    _("quote: got no place, expected exactly one"),
+    _("quote: got %(n)s places (lines %(lines)s), expected exactly one: add text before or after it"),
+    _("quote: got %(n)s places of the text alone, none with its prefix and suffix"),
+    # closed executions
+    _("plan_version: got none, expected the frozen version whose closed execution is read"),
+    _("plan_version: got %(state)s, expected the closed execution of %(plan)s"),
+    _("plan_version: got one of another study, expected one of %(study)s"),
+    _("aggregate: got none, expected the one that closing %(plan)s stored"),
+    _("closure: got one that names other documents, expected those of %(plan)s"),
+    _("endpoint: got '%(endpoint)s', expected one of %(known)s"),
+    _("%(endpoint)s: got no result (%(reason)s), expected a measured endpoint"),
+    _("%(quantity)s: got no number, expected one; a quantity that was not measured is unavailable"),
+    _("%(document)s: got %(now)s, expected %(before)s, which was bound"),
+)  # fmt: skip
+_HOLE = re.compile(r"%\((\w+)\)s")
+_KEYED = re.compile(r"(?P<key>[\w.\-]+): (?P<rest>.+)", re.DOTALL)
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((message, _compiled(message)) for message in PATTERNS)
+
+
+def _compiled(message: str) -> re.Pattern[str]:
+    """A pattern that reads the values out of a message; what ``repr`` quotes may stand in either kind of marks."""
+    parts, at = [], 0
+    for number, hole in enumerate(_HOLE.finditer(message)):
+        start, stop = hole.span()
+        quoted = message[start - 1 : start] == "'" == message[stop : stop + 1]
+        start, stop = (start - 1, stop + 1) if quoted else (start, stop)
+        name = hole.group(1)
+        inside = rf"""(?P<q{number}>['"])(?P<{name}>.*?)(?P=q{number})""" if quoted else f"(?P<{name}>.+?)"
+        parts += [re.escape(message[at:start]), inside]
+        at = stop
+    return re.compile("".join(parts) + re.escape(message[at:]), re.DOTALL)
+
+
+def told(message: str) -> str:
+    """A message in the reader's language: itself in English, and where no pattern reads it."""
+    if not (get_language() or "").startswith("zh") or not message:
+        return message
+    return _told(message, 0) or message
+
+
+def _told(message: str, depth: int) -> str:
+    """The translation; empty where nobody knows the message."""
+    for source, pattern in _patterns():
+        found = pattern.fullmatch(message)
+        if found:
+            values = {name: value for name, value in found.groupdict().items() if f"%({name})s" in source}
+            return gettext(source) % values
+    if depth > 20:
+        return ""
+    head, mark, tail = message.partition("; ")
+    if mark and (first := _told(head, depth + 1)) and (second := _told(tail, depth + 1)):
+        return f"{first}；{second}"
+    keyed = _KEYED.fullmatch(message)  # what is wrong with an operand stands behind its key
+    rest = _told(keyed["rest"], depth + 1) if keyed else ""
+    return f"{keyed['key']}：{rest}" if keyed and rest else ""
