@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -77,11 +77,15 @@ def shown(version: FigureVersion | None, state: str) -> str:
 
 @dataclass(frozen=True)
 class Chip:
-    """One figure ready to be shown. ``inputs``: (name, key) of a derivation's operands."""
+    """One figure ready to be shown. ``inputs``: (name, key) of a derivation's operands.
+
+    ``earlier``: values that it showed before it was corrected, the oldest first, without the one of now.
+    """
 
     figure: Figure
     version: FigureVersion
     inputs: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
     _rows: dict[str, list[tuple[str, str]]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -216,19 +220,34 @@ def moment(at: datetime | None) -> str:
 
 
 def chip_list(figures: Iterable[Figure]) -> list[Chip]:
-    """Chips of figures that were read with ``RELATED``, in order; one query, for the operands of derivations."""
-    rows = [figure for figure in figures if figure.current is not None]
-    derived = [figure.current_id for figure in rows if figure.current.binding["type"] == "derivation"]
+    """Chips of figures that were read with ``RELATED``, in order; one query for the operands of derivations, and one
+    for earlier values where a figure was bound anew."""
+    rows = [(figure, figure.current) for figure in figures if figure.current is not None]
+    derived = [version.pk for _figure, version in rows if version.binding["type"] == "derivation"]
     inputs: dict[int, list[tuple[str, str]]] = {}
     for start in range(0, len(derived), MOST_KEYS):
         part = FigureInput.objects.filter(version__in=derived[start : start + MOST_KEYS]).order_by("name")
-        for version, name, key in part.values_list("version_id", "name", "figure__key"):
-            inputs.setdefault(version, []).append((name, key))
+        for pk, name, key in part.values_list("version_id", "name", "figure__key"):
+            inputs.setdefault(pk, []).append((name, key))
+    before = _earlier([version for _figure, version in rows if version.number > 1])
     return [
-        Chip(figure, figure.current, tuple(inputs.get(figure.current_id, ())))
-        for figure in rows
-        if figure.current is not None and figure.current_id is not None
+        Chip(figure, version, tuple(inputs.get(version.pk, ())), before.get(version.pk, ())) for figure, version in rows
     ]
+
+
+def _earlier(versions: Sequence[FigureVersion]) -> dict[int, tuple[str, ...]]:
+    """Binding of now -> values that were shown before it and differ from it, each once; one without a value is none."""
+    now = {version.figure_id: version for version in versions}
+    found: dict[int, dict[str, None]] = {}
+    keys = sorted(now)
+    for start in range(0, len(keys), MOST_KEYS):
+        rows = FigureVersion.objects.filter(figure__in=keys[start : start + MOST_KEYS], value__isnull=False)
+        for row in rows.order_by("figure", "number"):
+            present = now[row.figure_id]
+            text = shown(row, Figure.BOUND)
+            if row.number < present.number and text != shown(present, Figure.BOUND):
+                found.setdefault(present.pk, {})[text] = None
+    return {pk: tuple(texts) for pk, texts in found.items()}
 
 
 def chips_of(figures: Iterable[Figure]) -> dict[str, Chip]:

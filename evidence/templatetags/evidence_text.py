@@ -27,11 +27,13 @@ def chip_markup(found: Chip, language: str | None = None) -> SafeString:
     with override("zh-hans" if is_chinese(language) else "en"):
         text, word = found.shown, str(look.word)
     spoken = "" if look.tone == "verified" else format_html('<span class="visually-hidden"> ({})</span>', word)
+    before = json.dumps(found.earlier, ensure_ascii=False) if found.earlier else ""
+    earlier = format_html(' data-earlier="{}"', before) if before else SafeString("")
     return format_html(
         '<a class="chip fig is-{}{}" href="{}" data-figure="{}" data-key="{}" data-shown="{}" data-state="{}" '
-        'data-title="{}" data-card="{}">{}<span class="fig-value">{}</span>{}</a>',
+        'data-title="{}" data-card="{}"{}>{}<span class="fig-value">{}</span>{}</a>',
         found.state, " is-stale" if found.stale else "", found.url, found.uid, found.key, text, word,
-        found.title(language), json.dumps(found.rows(language), ensure_ascii=False), drawn, text, spoken,
+        found.title(language), json.dumps(found.rows(language), ensure_ascii=False), earlier, drawn, text, spoken,
     )  # fmt: skip
 
 

@@ -17,12 +17,15 @@
     if (card) card.remove();
     card = owner = null;
   };
-  const rows = (chip) => { try { return JSON.parse(chip.dataset.card || "[]"); } catch { return []; } };
+  const list = (text) => { try { return JSON.parse(text || "[]"); } catch { return []; } };
   const fill = (chip) => {
     make("p", chip.dataset.title, card).className = "fig-card-title";
-    make("p", chip.dataset.shown, card).className = "fig-card-value tnum";
-    const list = make("dl", "", card);
-    for (const [label, text] of rows(chip)) { make("dt", label, list); make("dd", text, list).className = /^[0-9a-f]{64}$/.test(text) ? "fig-hash" : ""; }
+    const value = make("p", "", card);
+    value.className = "fig-card-value tnum";
+    for (const old of list(chip.dataset.earlier)) { make("s", old, value); value.append(" "); }
+    value.append(chip.dataset.shown);
+    const pairs = make("dl", "", card);
+    for (const [label, text] of list(chip.dataset.card)) { make("dt", label, pairs); make("dd", text, pairs).className = /^[0-9a-f]{64}$/.test(text) ? "fig-hash" : ""; }
   };
   // The card stays left of every margin note whose height it shares; else it moves to the other side of the line.
   const place = (chip) => {

@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evidence.models import Figure
+from evidence.presenters.chips import chips_for
 from runs.models import User
 
 from .desk import Desk
@@ -175,3 +176,26 @@ def test_a_text_shows_chips_and_escapes_the_rest(bound: Desk) -> None:
     assert 'data-shown="37.7 %"' in page and "is-claimed" in page and "is-unknown" in page and "[R1]" in page
     card = page.split('data-card="')[1].split('"')[0].replace("&quot;", '"').replace("&#x27;", "'")
     assert ["Exact value", "92/244"] in json.loads(card)
+
+
+def test_a_corrected_value_stands_struck_beside_the_new_one(bound: Desk, client: Client) -> None:
+    """244 -> 92 rows: on the page, on the card and in the chip's own attribute; a new title alone strikes nothing."""
+    bound.study.visibility = "public"
+    bound.study.save()
+    figure = Figure.objects.get(key="pilot.usable")
+    bound.number("pilot.usable", "244", unit="rows", title_en="Usable rows", reason="a better title")
+    addresses = (f"/figures/{figure.uid}/", f"/figures/{figure.uid}/card/")
+    assert not any("<s" in client.get(address).content.decode() for address in addresses[1:])
+    bound.number("pilot.usable", "92", unit="rows", title_en="Usable rows", reason="the other count")
+    page, card = (client.get(address).content.decode() for address in addresses)
+    assert '<s title="before it was bound anew">244</s> 92' in page and "<s>244</s> 92" in card
+    assert chips_for(bound.study, ["pilot.usable", "pilot.share"])["pilot.usable"].earlier == ("244",)
+    listing = client.get("/figures/").content.decode()
+    assert "data-earlier=&quot;" not in listing and 'data-earlier="[&quot;244&quot;]"' in listing
+
+
+def test_a_filled_figure_was_not_corrected(desk: Desk) -> None:
+    """Pending has no value, and is no 0: once it is bound nothing stands struck."""
+    desk.bind("a", {"type": "pending", "fills": {"words_en": "a count"}})
+    desk.bind("a", {"type": "pointer", "source": "data.json", "pointer": "/counts/usable"}, reason="counted")
+    assert chips_for(desk.study, ["a"])["a"].earlier == ()

@@ -198,6 +198,10 @@ class Walk:
         printed = (values[0] if values else element).text().strip()
         if stands not in (printed, element.attributes.get("data-shown")) or printed != element.attributes["data-shown"]:
             self.found.wrong.append(f"{figure.key}: shows {printed!r}, its record says {stands!r}")
+        before = json.loads(element.attributes.get("data-earlier", "[]"))
+        known = [shown(row, Figure.BOUND) for row in figure.versions.order_by("number") if row.value is not None]
+        if not all(text in known and text != stands for text in before):
+            self.found.wrong.append(f"{figure.key}: shows {before} as what it was, its record says {known}")
         card = json.loads(element.attributes.get("data-card", "[]"))
         said = [stands, *(text for _, text in card)]
         if figure.current.value and not any(figure.current.value in text or "/" in text for text in said):
