@@ -24,6 +24,7 @@ from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.record_probe import PROBE_JOB
+from runs.actions.runs_control import pause_execution
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
 from workbench.contracts.errors import ContractError
@@ -31,6 +32,7 @@ from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.probe import ProbeResult
 from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
+from workbench.room import no_room, why_no_room
 from workbench.settings import child_environment
 from worker import handoff, recorder
 from worker.closing import collect_sources, write_notes
@@ -76,6 +78,8 @@ def _execute(job: Job) -> None:
     except RunnerFailed as error:
         if error.boundary == CODE_CHANGED and job.execution is not None:
             _interrupt(job, str(error))
+        elif error.no_room is not None:
+            _hold(job, why_no_room(error.no_room))
         else:
             _fail(job, "errored", f"{error}")
     except (OperationalError, InterfaceError) as error:
@@ -83,7 +87,11 @@ def _execute(job: Job) -> None:
         logger.warning("job %s: %s; its lease runs out and it is tried again", job.key, error)
     except Exception as error:
         logger.exception("job %s", job.key)
-        _fail(job, "errored", f"{type(error).__name__}: {error}")
+        code = no_room(error)
+        if code is not None:
+            _hold(job, why_no_room(code))
+        else:
+            _fail(job, "errored", f"{type(error).__name__}: {error}")
 
 
 def _watched(job: Job, op: str) -> tuple[Callable[[], bool], Callable[[dict[str, Any]], None]]:
@@ -247,6 +255,25 @@ def _fail(job: Job, state: str, reason: str) -> None:
                 advance(job.execution, actor=actor, at=at)
     except StaleLease as error:
         logger.info("%s", error)
+
+
+def _hold(job: Job, reason: str) -> None:
+    """No room to write: the job goes back uncharged and its execution pauses, so that a person resumes it with room."""
+    logger.warning("job %s: %s", job.key, reason)
+    if job.execution is None:
+        _fail(job, "errored", reason)
+        return
+    at = timezone.now()
+    try:
+        with transaction.atomic():
+            execution = lock_execution(job.execution)
+            jobs.give_back(job, reason=reason, at=at, charged=False)
+            if execution.state == "running":
+                pause_execution(execution, by=service_actor("worker"), at=at, reason=reason)
+    except StaleLease as error:
+        logger.info("%s", error)
+    except (OperationalError, InterfaceError) as error:  # the database has no room either
+        logger.warning("job %s: %s; its lease runs out and it is tried again", job.key, error)
 
 
 def _interrupt(job: Job, reason: str) -> None:

@@ -6,8 +6,9 @@ over dedicated pipes. It ends when its request pipe ends or its parent dies: at 
 job, since nobody is left to take the answer.
 
 Request: {"op", "spec", "store", "cache_dir"}. Answer: any number of {"kind": "progress", "value"},
-then {"kind": "result", "value"} or {"kind": "error", "class", "message", "boundary", "traceback"}.
-``boundary`` is the class name of the ``FaultBoundary`` crossed, None where our own code broke.
+then {"kind": "result", "value"} or {"kind": "error", "class", "message", "boundary", "no_room", "traceback"}.
+``boundary`` is the class name of the ``FaultBoundary`` crossed, None where our own code broke; ``no_room``
+the error number where there was no room to write, else None.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any, BinaryIO
 from workbench.blobs import BlobStore
 from workbench.child import die_with_parent
 from workbench.contracts.errors import FaultBoundary
+from workbench.room import no_room
 from worker.frames import FrameError, pack, read_frame
 
 Handle = Callable[..., dict[str, Any]]
@@ -78,6 +80,7 @@ def answer(request: dict[str, Any], send: Callable[[dict[str, Any]], None], serv
             "class": type(error).__name__,
             "message": str(error),
             "boundary": boundary_of(error),
+            "no_room": no_room(error),
             "traceback": traceback.format_exc(),
         }
 

@@ -34,11 +34,16 @@ class RunnerCancelled(RuntimeError):
 
 
 class RunnerFailed(RuntimeError):
-    """The job raised. ``boundary``: FaultBoundary class name, or None where our own code broke."""
+    """The job raised. ``boundary``: FaultBoundary class name, or None where our own code broke.
 
-    def __init__(self, message: str, *, boundary: str | None, class_name: str, trace: str):
+    ``no_room``: the error number where there was no room to write, else None.
+    """
+
+    def __init__(
+        self, message: str, *, boundary: str | None, class_name: str, trace: str, no_room: int | None = None
+    ) -> None:
         super().__init__(f"{class_name}: {message}")
-        self.boundary, self.class_name, self.trace = boundary, class_name, trace
+        self.boundary, self.class_name, self.trace, self.no_room = boundary, class_name, trace, no_room
 
 
 class RunnerClient:
@@ -97,8 +102,9 @@ class RunnerClient:
         if frame["kind"] == "error":
             self.kill()  # what a job that raised left in the resident model is unknown
             raise RunnerFailed(
-                frame["message"], boundary=frame["boundary"], class_name=frame["class"], trace=frame["traceback"]
-            )
+                frame["message"], boundary=frame["boundary"], class_name=frame["class"], trace=frame["traceback"],
+                no_room=frame["no_room"],
+            )  # fmt: skip
         return dict(frame["value"])
 
     def close(self, timeout_s: float = 2.0) -> None:

@@ -54,9 +54,9 @@ def _change(run: Run, state: str, kind: str, by: Actor, at: datetime | None, rea
             advance(run.execution, actor=actor, at=at)
 
 
-def pause_execution(execution: Execution, *, by: Actor, at: datetime | None = None) -> None:
-    """Stop creating jobs for the whole execution."""
-    _change_execution(execution, "paused", by, at, "paused")
+def pause_execution(execution: Execution, *, by: Actor, at: datetime | None = None, reason: str = "") -> None:
+    """Stop creating jobs for the whole execution. ``reason``: what made the machine do it, "" for a person's wish."""
+    _change_execution(execution, "paused", by, at, "paused", cause=reason)
 
 
 def resume_execution(execution: Execution, *, by: Actor, at: datetime | None = None) -> None:
@@ -81,10 +81,13 @@ def cancel_execution(execution: Execution, *, by: Actor, at: datetime | None = N
         _change_execution(execution, "cancelled", actor, at, "cancelled")
 
 
-def _change_execution(execution: Execution, state: str, by: Actor, at: datetime | None, reason: str) -> None:
+def _change_execution(
+    execution: Execution, state: str, by: Actor, at: datetime | None, word: str, *, cause: str = ""
+) -> None:
     actor, at = _require_actor(by), at or timezone.now()
     with transaction.atomic():
         lock_execution(execution)
-        move_execution(execution, state, reason=reason, actor=actor, at=at)
-        append_receipt(f"execution:{execution.uid}", f"execution.{reason}", str(execution.uid), {}, actor=actor, at=at)
+        move_execution(execution, state, reason=cause or word, actor=actor, at=at)
+        body = {"reason": cause} if cause else {}
+        append_receipt(f"execution:{execution.uid}", f"execution.{word}", str(execution.uid), body, actor=actor, at=at)
         advance(execution, actor=actor, at=at)

@@ -123,6 +123,10 @@ def _doing(execution: Execution) -> str:
             "reason": execution.reason
         }
     if execution.state == "paused":
+        if execution.reason != "paused":
+            return _("paused: %(reason)s. Resume it once that is mended; nothing was lost.") % {
+                "reason": execution.reason
+            }
         return _("paused by a person; jobs in flight end, and no other starts")
     if execution.state == "pending":
         return _("not started yet")

@@ -80,6 +80,8 @@ def _doing(run: Run, job: Job | None) -> str:
     if run.head.state != "running":
         return ""
     if held_by_execution(run):
+        if run.execution is not None and run.execution.reason != "paused":
+            return _("paused with its plan: %(reason)s") % {"reason": run.execution.reason}
         return _("paused with its plan")
     return describe_job(job) or _("waiting for a worker")
 

@@ -130,6 +130,24 @@ def test_failed_write_leaves_nothing(store: BlobStore, monkeypatch: pytest.Monke
     assert [path for path in store.root.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_disk_that_fills_up_while_bytes_are_written_leaves_nothing(
+    store: BlobStore, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    """The error says what it is; the same bytes are stored once there is room."""
+    store.put(b"before")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            store.put_stream([b"he", b"llo"], 100) if stream else store.put(b"hello")
+    assert [path.name for path in store.root.rglob("*") if path.is_file()] == [sha256_hex(b"before")]
+    assert store.put(b"hello") == sha256_hex(b"hello") and store.get(sha256_hex(b"hello")) == b"hello"
+
+
 def test_two_processes_put_the_same_bytes(store: BlobStore) -> None:
     """Racing writers of equal content both succeed and leave one intact blob."""
     code = (

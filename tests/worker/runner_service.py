@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -32,6 +33,11 @@ def handle(op: str, spec: dict[str, Any], *, store: BlobStore, cache_dir: Path, 
         raise EnvironmentFault("the backend broke")
     if op == "bug":
         raise KeyError("missing")
+    if op == "full":
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError as error:
+            raise RuntimeError("writing the adapter") from error
     if op == "nonfinite":
         return {"value": float("nan")}
     if op == "die":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -85,6 +86,16 @@ def test_errors_name_their_boundary(
     assert "Traceback" in caught.value.trace
     after = client.call("echo", {})
     assert after["pid"] != before and after["calls"] == 1, "what a failed job left is not used again"
+
+
+def test_the_engine_process_says_that_it_had_no_room(client: RunnerClient) -> None:
+    """Across the pipe, and for what was raised from the real cause; another error has no number."""
+    with pytest.raises(RunnerFailed, match="writing the adapter") as caught:
+        client.call("full", {})
+    assert caught.value.no_room == errno.ENOSPC and caught.value.boundary is None
+    with pytest.raises(RunnerFailed) as caught:
+        client.call("bug", {})
+    assert caught.value.no_room is None
 
 
 def test_death_inside_a_job_is_told_and_the_next_call_starts_afresh(client: RunnerClient) -> None:
