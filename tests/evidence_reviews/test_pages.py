@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -230,3 +231,15 @@ def test_what_people_write_is_escaped(desk: Desk) -> None:
     desk.review(claim, "needs_evidence", link=link)
     html = signed_in(desk, "other").get(f"/reviews/{item_of('link', link.uid)}/").content.decode()
     assert "<script>alert" not in html and "<img src=x" not in html and "&lt;script&gt;alert(1)" in html
+
+
+def test_the_shortcuts_name_every_key_of_the_review_page(desk: Desk) -> None:
+    """Keys that the script reads stand in the dialog that ? opens, and those of the form are its own."""
+    link = desk.link(desk.claim())
+    page = signed_in(desk, "rev").get(f"/reviews/{item_of('link', link.uid)}/").content.decode()
+    dialog = page.partition('id="shortcuts"')[2].partition("</dialog>")[0]
+    rows = [row for row in dialog.split("<dt>") if "on a review" in row]
+    named = {key for row in rows for key in re.findall(r"<kbd>(.)</kbd>", row)}
+    script = (Path(__file__).parents[2] / "static/js/reviews.js").read_text()
+    read = set(re.findall(r'event\.key === "(\w)"', script)) | set(re.findall(r'data-key-choice="(\w)"', page))
+    assert named == read == {"j", "k", "n", "o", "1", "2", "3"}

@@ -22,6 +22,7 @@ import zstandard
 
 MANIFEST = "manifest.json"
 SECRET_KEY = "secret_key"
+SIGNING_KEY = "signing_key"
 SQLITE, POSTGRESQL = "database.sqlite3", "database.pgdump"
 SUFFIX = ".tar.zst"
 CHUNK = 1024 * 1024
@@ -59,7 +60,7 @@ def blob_of(name: str) -> str | None:
 
 def check_name(name: str) -> str:
     """The name. Raises ``BackupError`` for one that no backup has, such as ``../etc/passwd``."""
-    if name in (MANIFEST, SECRET_KEY, SQLITE, POSTGRESQL) or blob_of(name) is not None:
+    if name in (MANIFEST, SECRET_KEY, SIGNING_KEY, SQLITE, POSTGRESQL) or blob_of(name) is not None:
         return name
     raise BackupError(f"member {name[:200]!r}: got a name that no backup has; nothing was written")
 

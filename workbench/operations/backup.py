@@ -24,6 +24,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.checks.blobs import referenced
+from evidence.outward.keys import signing_key
 from evidence.snapshot import reading
 from runs.actions.tombstones import standing_tombstones
 from runs.models import StreamHead
@@ -35,6 +36,7 @@ from workbench.operations import dumps
 from workbench.operations.archive import (
     MANIFEST,
     SECRET_KEY,
+    SIGNING_KEY,
     BackupError,
     Member,
     Sink,
@@ -116,6 +118,7 @@ def make_backup(
     store: BlobStore,
     at: datetime,
     with_secret_key: bool = False,
+    with_signing_key: bool = False,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write a backup to ``target`` (``.tar.zst`` or a folder), complete or not at all; a summary.
@@ -131,7 +134,10 @@ def make_backup(
         members.append(_copy_file(sink, dumps.MEMBERS[connection.vendor], database))
         if with_secret_key:
             members.append(_copy_file(sink, SECRET_KEY, settings.HOME.secret_key))
-        manifest = _manifest(snapshot, members, at, with_secret_key)
+        if with_signing_key:
+            signing_key(settings.HOME)  # made at its first use
+            members.append(_copy_file(sink, SIGNING_KEY, settings.HOME.signing_key))
+        manifest = _manifest(snapshot, members, at)
         data = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
         path = Path(folder) / MANIFEST
         path.write_bytes(data)
@@ -147,6 +153,7 @@ def make_backup(
         "rows": sum(snapshot.tables.values()),
         "streams": snapshot.heads,
         "secret_key_included": with_secret_key,
+        "signing_key_included": with_signing_key,
         "note": f"{INCLUDED}. {LEFT_OUT}.",
     }
 
@@ -206,7 +213,8 @@ def _copy_file(sink: Sink, name: str, path: Path) -> Member:
         return sink.add(name, path.stat().st_size, file)
 
 
-def _manifest(snapshot: Snapshot, members: list[Member], at: datetime, with_secret_key: bool) -> dict[str, Any]:
+def _manifest(snapshot: Snapshot, members: list[Member], at: datetime) -> dict[str, Any]:
+    names = {member.name for member in members}
     return {
         "schema": SCHEMA,
         "made_at": time_text(at),
@@ -222,6 +230,7 @@ def _manifest(snapshot: Snapshot, members: list[Member], at: datetime, with_secr
         "streams": snapshot.heads,
         "heads_sha256": snapshot.heads_sha256,
         "tombstoned": sorted(snapshot.gone),
-        "secret_key_included": with_secret_key,
+        "secret_key_included": SECRET_KEY in names,
+        "signing_key_included": SIGNING_KEY in names,
         "members": [member.as_json() for member in sorted(members, key=lambda member: member.name)],
     }

@@ -23,11 +23,21 @@ from workbench.contracts.canonical import parse_json
 from workbench.contracts.errors import ContractError
 from workbench.home import running_supervisor
 from workbench.operations import dumps
-from workbench.operations.archive import MANIFEST, SECRET_KEY, BackupError, Member, blob_of, read_members, write_member
+from workbench.operations.archive import (
+    MANIFEST,
+    SECRET_KEY,
+    SIGNING_KEY,
+    BackupError,
+    Member,
+    blob_of,
+    read_members,
+    write_member,
+)
 from workbench.operations.backup import SCHEMA, heads
 from workbench.paths import Home
 
 MANIFEST_LIMIT = 512 * 2**20  # bytes
+THERE, MISSING, ANOTHER = "there", "missing", "another"  # what a restored home has of its signing key
 KEPT_FREE = 64 * 2**20  # bytes of disk that unpacking leaves
 Progress = Callable[[int, int], None]  # members done, bytes so far
 
@@ -62,6 +72,7 @@ def restore_backup(
         if expected_manifest is not None and unpacked.manifest_sha256 != expected_manifest:
             raise BackupError(f"manifest: got SHA-256 {unpacked.manifest_sha256}, expected {expected_manifest}")
         _check_fits(unpacked.manifest)
+        _refuse_another_key(home, folder / SIGNING_KEY)
         with _blobs_in_place(home, folder):
             dumps.load(unpacked.database)
             try:
@@ -74,6 +85,10 @@ def restore_backup(
                 db.install_triggers(connection)
         if (folder / SECRET_KEY).exists():
             (folder / SECRET_KEY).replace(home.secret_key)
+        if (folder / SIGNING_KEY).exists():
+            (folder / SIGNING_KEY).replace(home.signing_key)
+        signed_by = _signed_by()
+        key = _key_of(home, signed_by)
     connections.close_all()
     members = unpacked.manifest["members"]
     return {
@@ -88,7 +103,38 @@ def restore_backup(
         "streams": unpacked.manifest["streams"],
         "triggers_installed_again": missing,
         "secret_key_included": unpacked.manifest["secret_key_included"],
+        "signing_key_included": unpacked.manifest.get("signing_key_included", False),
+        "signing_key": key,
+        "signed_by": signed_by,
     }
+
+
+def _refuse_another_key(home: Home, staged: Path) -> None:
+    """Raises ``BackupError`` where the home has a signing key already and the backup holds another one."""
+    if not staged.exists() or not home.signing_key.exists():
+        return
+    if staged.read_bytes().strip() != home.signing_key.read_bytes().strip():
+        raise BackupError(f"{home.signing_key}: got another key than the backup's, expected none: move it away")
+
+
+def _signed_by() -> str | None:
+    """Fingerprint of the key that made the newest signature of the loaded database; None where nothing is signed."""
+    from evidence.models import SignedHead
+
+    if SignedHead._meta.db_table not in connection.introspection.table_names():
+        return None
+    newest = SignedHead.objects.order_by("-anchor__seq", "-pk").values_list("fingerprint", flat=True).first()
+    return None if newest is None else str(newest)
+
+
+def _key_of(home: Home, signed_by: str | None) -> str:
+    """``there``: the home has the key that signed so far; ``missing``: it has none; ``another``: it has another."""
+    from evidence.outward.keys import fingerprint, signing_key
+
+    if not home.signing_key.exists():
+        return MISSING
+    found = fingerprint(signing_key(home).public_key())
+    return THERE if signed_by in (None, found) else ANOTHER
 
 
 def refuse_unless_empty(home: Home) -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from tqdm import tqdm
@@ -29,6 +30,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--with-secret-key", action="store_true", help="include the key that signs sessions; keep such a file safe"
         )
+        parser.add_argument(
+            "--with-signing-key",
+            action="store_true",
+            help="include the private key that signs heads and bundles; who has it can sign in this server's name",
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -46,6 +52,7 @@ class Command(BaseCommand):
                     store=blob_store(),
                     at=timezone.now(),
                     with_secret_key=options["with_secret_key"],
+                    with_signing_key=options["with_signing_key"],
                     on_progress=progress,
                 )
             except (BackupError, OSError) as error:
@@ -62,3 +69,8 @@ class Command(BaseCommand):
         self.stdout.write(result["note"])
         if not result["secret_key_included"]:
             self.stdout.write("The secret key is not included: after a restore elsewhere everybody signs in again.")
+        if not result["signing_key_included"]:
+            self.stdout.write(
+                f"The signing key is not included: keep a copy of {settings.HOME.signing_key} elsewhere. Without it a "
+                "restored server signs heads and bundles with a new key."
+            )

@@ -20,7 +20,7 @@ from runs.actions.audit import audited_command
 from runs.storage import blob_store
 from workbench.home import initialise
 from workbench.operations.archive import BackupError
-from workbench.operations.restore import restore_backup
+from workbench.operations.restore import THERE, restore_backup
 
 SHOWN = 20
 
@@ -77,8 +77,19 @@ class Command(BaseCommand):
             f"{result['home']}: {result['rows']} rows, {result['members']} members ({result['bytes']} bytes) "
             f"of the backup made at {result['made_at']}"
         )
+        if result["signing_key"] != THERE and result["signed_by"]:
+            self.stdout.write(_key_words(result))
         for line in result["faults"][:SHOWN]:
             self.stdout.write(line)
         self.stdout.write(
             "verified" if result["verified"] else "restored, but NOT verified: manage.py verify says more"
         )
+
+
+def _key_words(result: dict[str, Any]) -> str:
+    """What to do about a signing key that did not come along."""
+    return (
+        f"signing key: {result['signing_key']}. Heads so far are signed by {result['signed_by']}, whose private key is "
+        f"not in this home: put the old home's signing_key at {settings.HOME.signing_key} (mode 600) before the server "
+        "starts. Otherwise a new key signs from now on: say its fingerprint (manage.py heads key) to whoever checks"
+    )
