@@ -53,6 +53,7 @@ def test_every_layer_asks_its_question_and_says_what_is_missing(client: Client, 
         "Is the optimisation working?", "Is the reasoning real?", "Pattern or memory?",
         "Gradient norm 1.01 in the median, largest 9 at step 19", "60 to 98 tokens a trajectory",
         "Nothing of this layer was measured", "Padding or overthinking", "Gradient-norm spike", "l1.grad_norm/1",
+        "what lies between them was not evaluated",
     ):  # fmt: skip
         assert part in text, part
     assert "3 of 6 layers measured; may be wrong" in text and "Confirm" not in text
