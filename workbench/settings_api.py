@@ -24,7 +24,21 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {},
+    "ENUM_NAME_OVERRIDES": {
+        "ClaimKindEnum": "evidence.models.ClaimVersion.KINDS",
+        "ClaimStatusEnum": "evidence.actions.claims.SETTABLE",
+        "ContractAssuranceEnum": ["draft", "results"],
+        "ContractStateEnum": "evidence.api.notes_serializers.STATUSES",
+        "ExcerptFormEnum": ["quote", "pointer", "cell"],
+        "FigureKindEnum": "evidence.models.FigureVersion.KINDS",
+        "FigureOriginEnum": "evidence.models.FigureVersion.ORIGINS",
+        "FigureStyleEnum": "evidence.models.FigureVersion.STYLES",
+        "LinkRelationEnum": "evidence.models.Link.RELATIONS",
+        "QueueKindEnum": ["link", "source", "figure", "claim"],
+        "ReviewLookedAtEnum": "evidence.models.Review.LOOKED",
+        "ReviewVerdictEnum": "evidence.models.Review.VERDICTS",
+        "SettlementEnum": ["confirmed", "rebound"],
+    },
     "AUTHENTICATION_WHITELIST": [],
     "APPEND_COMPONENTS": {
         "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "an API token, wb_…"}}

@@ -316,27 +316,31 @@ def _reason(reason: str) -> str:
     return text
 
 
-def _locked(claim: Claim) -> Claim:
-    """The claim, locked, with words and not withdrawn. Call after ``lock_evidence``."""
+def _locked(claim: Claim, base: int | None = None) -> Claim:
+    """The claim, locked, with words, as the writer saw it and not withdrawn. Call after ``lock_evidence``."""
     row = Claim.objects.select_for_update(of=("self",)).select_related("study", "current").get(pk=claim.pk)
     if row.current is None:
         raise DomainError(f"claim: got {row.key}, which has no words, expected a claim with a version")
     if row.current.held_to == Claim.WITHDRAWN:
         raise DomainError(f"claim: got {row.key}, which is withdrawn, expected a claim that is still made")
+    _must_have_seen(row.current, base)
     return row
 
 
-def lower_claim(claim: Claim, status: str, *, reason: str, by: Actor, at: datetime) -> ClaimVersion:
+def lower_claim(
+    claim: Claim, status: str, *, reason: str, by: Actor, at: datetime, base: int | None = None
+) -> ClaimVersion:
     """Set the status by hand, at or below what evidence, reviews and the plan's rules allow; never above it.
 
-    Setting the cap itself takes an earlier lowering back. Raises ``DomainError`` that names the cap and what lifts it.
+    Setting the cap itself takes an earlier lowering back. ``base``: as in ``add_claim``. Raises ``DomainError`` that
+    names the cap and what lifts it.
     """
     if status not in SETTABLE:
         raise DomainError(f"status: got {status[:32]!r}, expected one of {', '.join(SETTABLE)}")
     said = _reason(reason)
     with transaction.atomic():
         lock_evidence(claim.study)
-        claim = _locked(claim)
+        claim = _locked(claim, base)
         found = derive(claim)
         if rank(status) > rank(found.cap):
             capping = next(item for item in found.reasons if item.at_most == found.cap)
@@ -351,10 +355,10 @@ def lower_claim(claim: Claim, status: str, *, reason: str, by: Actor, at: dateti
         return _same_words_again(claim, held_to=held, reason=said, by=by, at=at)
 
 
-def withdraw_claim(claim: Claim, *, reason: str, by: Actor, at: datetime) -> ClaimVersion:
-    """Take a claim back for good. Its versions, links and reviews stay readable."""
+def withdraw_claim(claim: Claim, *, reason: str, by: Actor, at: datetime, base: int | None = None) -> ClaimVersion:
+    """Take a claim back for good. Its versions, links and reviews stay readable. ``base``: as in ``add_claim``."""
     said = _reason(reason)
     with transaction.atomic():
         lock_evidence(claim.study)
-        claim = _locked(claim)
+        claim = _locked(claim, base)
         return _same_words_again(claim, held_to=Claim.WITHDRAWN, reason=said, by=by, at=at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.models import QuerySet
@@ -16,7 +18,7 @@ from evidence.api.figures import plan_version_of
 from evidence.models import Claim, ClaimVersion, Excerpt, Figure, Link
 from evidence.status import derive
 from runs.access import EVIDENCE_WRITE, READ, get_visible, require, visible
-from runs.api.base import DetailView, Filter, ListView, PostView, sparse
+from runs.api.base import DetailView, Filter, ListView, PostView, check_parameters, sparse
 from runs.api.problems import ApiProblem, fault, invalid
 from runs.api.studies import get_study
 from runs.models import Study
@@ -62,6 +64,11 @@ class OneClaim(DetailView):
 
     def find(self, request: Request, **kwargs: Any) -> Any:
         return get_visible(self.principal, claim_rows(), "study", uid=kwargs["uid"])
+
+    def get(self, request: Request, **kwargs: Any) -> Response:
+        """The claim; its ETag is the number of the version that stands."""
+        check_parameters(request, ("fields",))
+        return _claim(request, self.find(request, **kwargs))
 
 
 class ClaimStatus(DetailView):
@@ -133,7 +140,34 @@ class OfClaim(PostView):
 
     def told(self, request: Request, claim: Claim) -> Response:
         """The claim after the change."""
-        return Response(sparse(request, bodies.ClaimDetail, [claim_rows().get(pk=claim.pk)])[0])
+        return _claim(request, claim_rows().get(pk=claim.pk))
+
+
+def _claim(request: Request, row: Claim) -> Response:
+    found = Response(sparse(request, bodies.ClaimDetail, [row])[0])
+    if row.current is not None:
+        found["ETag"] = f'"{row.current.number}"'
+    return found
+
+
+MATCH = 'the ETag of the claim that was read, as "1"; 412 where another version stands by now, and nothing is changed'
+
+
+@contextmanager
+def _matched(request: Request, given: int | None = None) -> Iterator[int | None]:
+    """The version that the writer saw (``_base``). One that stands no more, named by If-Match, is answered 412."""
+    base = _base(request, given)
+    try:
+        yield base
+    except action.ClaimMoved as error:
+        header = request.headers.get("If-Match")
+        if header is None:
+            raise
+        stands = f'"{error.number}"'
+        raise ApiProblem(
+            412, str(error).replace("base: ", "If-Match: ", 1), errors=[fault("If-Match", header, stands)],
+            headers={"ETag": stands},
+        ) from error  # fmt: skip
 
 
 def _base(request: Request, given: int | None) -> int | None:
@@ -152,37 +186,45 @@ def _base(request: Request, given: int | None) -> int | None:
 class ReviseClaim(OfClaim):
     """The next version of a claim's words; the same words change nothing.
 
-    ``base`` (or If-Match) names the version that the writer saw. 409: another one stands by now; what changed is told.
+    ``base`` or If-Match names the version that the writer saw. 409 (412 for If-Match): another one stands by now; what
+    changed is told.
     """
 
+    match, problems = MATCH, (412,)
     summary, body = "Revise a claim", bodies.ReviseBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         given, claim = self.read_body(request), self.claim(**kwargs)
-        given["base"] = _base(request, given["base"])
-        _write(self, claim.study, claim.key, given)
+        with _matched(request, given["base"]) as given["base"]:
+            _write(self, claim.study, claim.key, given)
         return self.told(request, claim)
 
 
 class LowerClaim(OfClaim):
     """Set the status by hand, at or below its cap."""
 
+    match, problems = MATCH, (412,)
     summary, body = "Lower a claim", bodies.LowerBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         given, claim = self.read_body(request), self.claim(**kwargs)
-        action.lower_claim(claim, given["status"], reason=given["reason"], by=self.actor(), at=timezone.now())
+        with _matched(request) as base:
+            action.lower_claim(
+                claim, given["status"], reason=given["reason"], by=self.actor(), at=timezone.now(), base=base
+            )
         return self.told(request, claim)
 
 
 class WithdrawClaim(OfClaim):
     """Take a claim back for good."""
 
+    match, problems = MATCH, (412,)
     summary, body = "Withdraw a claim", bodies.ReasonBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         given, claim = self.read_body(request), self.claim(**kwargs)
-        action.withdraw_claim(claim, reason=given["reason"], by=self.actor(), at=timezone.now())
+        with _matched(request) as base:
+            action.withdraw_claim(claim, reason=given["reason"], by=self.actor(), at=timezone.now(), base=base)
         return self.told(request, claim)
 
 

@@ -79,6 +79,9 @@ class ApiSchema(AutoSchema):
             found.append(_header("Idempotency-Key", "the change is done once for each key; its answer is kept 7 days"))
         if self.method in ("PUT", "PATCH") and getattr(view, "takes_match", True):
             found.append(_header("If-Match", "the ETag that was read", required=True))
+        match: str | None = getattr(view, "match", None)
+        if self.method == "POST" and match is not None:
+            found.append(_header("If-Match", match))
         if "{verb}" in self.path:
             found.append(OpenApiParameter("verb", str, "path", enum=["pause", "resume", "cancel"]))
         if "{sha256}" in self.path:

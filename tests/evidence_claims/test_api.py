@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from evidence.models import Claim, ClaimVersion, Link
+from evidence.actions.reviews import KINDS
+from evidence.models import Claim, ClaimVersion, FigureVersion, Link
+from runs.api.schema import document
 from runs.models import Membership
 from tests.api.calls import Api, fields
 from tests.api.conftest import make_caller
@@ -180,3 +184,66 @@ def test_a_list_takes_as_many_queries_for_many_claims(
         desk.claim(f"k{number}")
     with django_assert_max_num_queries(12):
         assert len(mara.read("claims")["items"]) == 30
+
+
+def test_if_match_lets_through_whoever_saw_what_stands(desk: Desk, mara: Api) -> None:
+    """Version 1 is read and revised to 2: a second writer with "1" is answered 412 for every change, with "2" not."""
+    uid = new(desk, mara).json()["uid"]
+    words = {"kind": "description", "text_en": "Other words.", "reason": "clearer"}
+    assert mara.get(f"claims/{uid}")["ETag"] == '"1"'
+    first = mara.post(f"claims/{uid}/revise", words, If_Match='"1"')
+    assert (first.status_code, first["ETag"]) == (200, '"2"')
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("revise", {**words, "text_en": "My words."}),
+        ("lower", {"status": "refuted", "reason": "a mistake"}),
+        ("withdraw", {"reason": "wrong"}),
+    ]
+    for name, body in changes:
+        late = mara.post(f"claims/{uid}/{name}", body, If_Match='"1"')
+        assert (late.status_code, late["ETag"], fields(late)) == (412, '"2"', ["If-Match"]), name
+        assert late.json()["detail"].startswith("If-Match: got version 1, expected version 2, which mara wrote since")
+    assert Claim.objects.get(uid=uid).versions.count() == 2
+    for number, (name, body) in enumerate(changes, start=2):
+        answer = mara.post(f"claims/{uid}/{name}", body, If_Match=f'"{number}"')
+        assert (answer.status_code, answer["ETag"]) == (200, f'"{number + 1}"'), name
+
+
+@pytest.mark.parametrize("value", ["", '"', "*", 'W/"1"', '"0"', '"-1"', '"1", "2"', "one", '"٣"', '"99999999999"'])
+def test_an_if_match_that_is_no_version_is_named(desk: Desk, mara: Api, value: str) -> None:
+    uid = new(desk, mara).json()["uid"]
+    words = {"kind": "description", "text_en": "Other words.", "reason": "clearer"}
+    answer = mara.post(f"claims/{uid}/revise", words, If_Match=value.encode().decode("latin-1"))
+    assert answer.status_code == 422 and fields(answer) == ["If-Match"]
+    assert Claim.objects.get(uid=uid).versions.count() == 1
+
+
+def test_if_match_and_base_must_not_differ_and_one_of_the_future_is_none(desk: Desk, mara: Api) -> None:
+    uid = new(desk, mara).json()["uid"]
+    words = {"kind": "description", "text_en": "Other words.", "reason": "clearer"}
+    both = mara.post(f"claims/{uid}/revise", {**words, "base": 2}, If_Match='"1"')
+    assert both.status_code == 422 and "the same as base, 2" in both.json()["detail"]
+    assert mara.post(f"claims/{uid}/withdraw", {"reason": "wrong"}, If_Match='"7"').status_code == 422
+
+
+def test_the_schema_tells_of_if_match_where_it_is_read(client: Client) -> None:
+    paths = client.get("/api/v1/openapi.json").json()["paths"]
+    for name in ("revise", "lower", "withdraw"):
+        found = next(item["post"] for path, item in paths.items() if path.endswith(f"/claims/{{uid}}/{name}"))
+        (header,) = [item for item in found["parameters"] if item["name"] == "If-Match"]
+        assert header["in"] == "header" and not header.get("required") and "412" in found["responses"]
+    others = [path for path, item in paths.items() for told in item.values() if isinstance(told, dict)
+              for header in told.get("parameters", []) if header["name"] == "If-Match" and "post" in item]  # fmt: skip
+    assert len(others) == 3
+
+
+def test_every_choice_of_evidence_has_a_name_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """The generator warns of nothing; no name is made of a field's name with a piece of a hash."""
+    document.cache_clear()
+    parts = document()["components"]["schemas"]
+    assert capsys.readouterr().err == ""
+    named = {name: item["enum"] for name, item in parts.items() if "enum" in item}
+    assert not [name for name in named if re.search(r"[0-9A-F][0-9a-f]{2}Enum$", name)]
+    assert named["ClaimKindEnum"] == list(ClaimVersion.KINDS) and named["FigureKindEnum"] == list(FigureVersion.KINDS)
+    assert named["QueueKindEnum"] == [kind for kind in KINDS if kind != "answer"]
+    assert named["SettlementEnum"] == ["confirmed", "rebound"]
+    assert "ClaimKindEnum" in str(parts["ReviseBody"]["properties"]["kind"])
