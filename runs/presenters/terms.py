@@ -18,6 +18,7 @@ TERMS: dict[str, Any] = {
     "share of items": _("share of items"),
     "budget spent": _("training budget spent"),
     "started": _("started"),
+    "begun": _("begun"),
     "resumed": _("resumed"),
     "cancelled": _("cancelled"),
     "execution cancelled": _("execution cancelled"),

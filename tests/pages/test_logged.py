@@ -136,6 +136,15 @@ def test_partial_import_says_what_is_missing_and_where(client: Client, files: Tr
         assert part in text, part
 
 
+def test_what_came_from_files_stands_above_what_was_not_logged(client: Client, files: TrackedRun) -> None:
+    """An imported run opens with its import and its rollouts, each once; a logged one ends with none of them."""
+    text = client.get(f"/logged/{files.run.uid}/").content.decode()
+    places = [text.index(f'id="{name}"') for name in ("imports", "rollouts", "parameters", "history")]
+    assert places == sorted(places) and text.count('id="rollouts"') == 1
+    chinese = client.get(f"/logged/{files.run.uid}/", headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert "第 10 行" in chinese
+
+
 def test_rollouts_are_listed_by_grade(client: Client, files: TrackedRun) -> None:
     answer = client.get(f"/logged/{files.run.uid}/")
     assert answer.context["grades"] == [("A", 1), ("C", 1)] and len(answer.context["listing"]) == 2
