@@ -24,6 +24,7 @@ from runs.models import StreamHead, Study
 
 BUNDLE, CRATE, SITE = "bundle", "crate", "site"
 ANCHORED = (BUNDLE, CRATE)
+COMMANDS = {BUNDLE: "--bundle FILE", CRATE: "--ro-crate FOLDER"}  # of manage.py export-study
 FORMS = {BUNDLE: "bundle", CRATE: "crate.zip", SITE: "site.zip"}
 
 
@@ -58,8 +59,10 @@ def require_export(principal: Principal, study: Study, form: str) -> None:
         require(principal, EVIDENCE_WRITE, study)
     if form in ANCHORED and not sees_every_stream(principal):
         raise NotAllowed(
-            f"{form}: got a reader from whom streams of this server are hidden, expected one who sees them all, for "
-            "its anchors count every stream; a site admin can download it, or write it with manage.py export-study"
+            f"{form}: got a reader from whom studies of this server are hidden, expected one who sees them all, for "
+            f"its anchors name and count the receipts of every study. Ask a site admin to download it for you, or to "
+            f"run manage.py export-study {study.slug} {COMMANDS[form]} and send you the file; or become a member of "
+            "the hidden studies. The site holds no anchors: you can download that now"
         )
 
 

@@ -17,6 +17,7 @@ from evidence.parts import Part, authors_of, parts_of
 from evidence.presenters import review_dependants as below
 from evidence.presenters import reviews as shown
 from evidence.presenters.chips import HEAVY, RELATED, Chip, chips_of
+from evidence.presenters.review_basis import Basis, basis_of
 from evidence.presenters.review_source import EMPTY, SourcePane, source_pane
 from evidence.queue import Item, Place, actor_of, counts, place_of
 from evidence.reviewing import family_of, independence, reviews_of
@@ -90,6 +91,7 @@ class ItemView:
     dependants: tuple[below.Dependant, ...]
     others: tuple[below.Dependant, ...]
     pane: SourcePane
+    basis: Basis | None
     may: bool
     why_not: str
     mine: bool
@@ -150,9 +152,8 @@ def _version_of(row: Any) -> SourceVersion | None:
 
 
 def _pane(main: Any, links: Sequence[Link], figures: Sequence[Figure], whole: bool) -> SourcePane:
-    """The source of the evidence under review; of the first evidence that has one where it has none itself."""
-    evidence = [main] if main is not None else []
-    evidence += [link.excerpt or link.figure for link in links]
+    """The source of the evidence under review: of the first evidence that has one, for a claim as a whole."""
+    evidence = [main] if main is not None else [link.excerpt or link.figure for link in links]
     chosen = next((row for row in evidence if _version_of(row) is not None), None)
     version = _version_of(chosen)
     if version is None:
@@ -164,6 +165,15 @@ def _pane(main: Any, links: Sequence[Link], figures: Sequence[Figure], whole: bo
     ]
     same = [item for item in others if item.version_id == version.pk]
     return source_pane(version, excerpt, same, figures, whole=whole)
+
+
+def _basis(main: Any, links: Sequence[Link], figures: Sequence[Figure], pane: SourcePane) -> Basis | None:
+    """What the evidence rests on where no source's lines show it: the figure's, or all figures' of a claim."""
+    if pane.version is not None or isinstance(main, Excerpt):
+        return None
+    linked = [link.figure for link in links if link.figure is not None]
+    every = [main] if main is not None else list({figure.pk: figure for figure in (*figures, *linked)}.values())
+    return basis_of(every) if every else None
 
 
 def _figures_of(claim: Claim) -> list[Figure]:
@@ -332,7 +342,8 @@ def build(principal: Principal, item: Item, *, at: datetime, whole: bool = False
         derived=derived, scale=scale_of(derived.status, derived.cap) if derived is not None else (),
         figures=tuple(_figure_row(found) for found in chips_of(figures).values()), link=link,
         told=told, dependants=below.sections_that_show(claim) if claim is not None else (),
-        others=below.same_evidence(claim, link) if claim is not None else (), pane=pane, may=asks and not why_not,
+        others=below.same_evidence(claim, link) if claim is not None else (), pane=pane,
+        basis=_basis(main, links, figures, pane) if item.kind != "source" else None, may=asks and not why_not,
         why_not=why_not, mine=item.held is not None and me is not None and item.held.actor_id == me.pk,
         independence=kinship, authors=tuple(f"{author.name} ({_family(author)})" for author in authors),
         cards=_cards(claim, link, judge, kinship, at) if asks and not why_not and claim is not None else (),

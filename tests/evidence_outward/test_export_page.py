@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from evidence.outward import download
 from evidence.outward.check import verify_bundle
-from runs.models import Membership, User
+from evidence.outward.download import require_export
+from runs.access import Principal
+from runs.actions.studies import create_study
+from runs.errors import NotAllowed
+from runs.models import Membership, Study, User
 from tests.evidence_outward.conftest import World
 from workbench.contracts.canonical import sha256_hex
 
@@ -99,3 +104,20 @@ def test_csrf_is_needed(world: World) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(world.made["author"])
     assert client.post(f"{PAGE}bundle/").status_code == 403
+
+
+def test_a_researcher_beside_private_studies_is_told_what_to_do(world: World, researcher: Client) -> None:
+    """Another person's private study with one receipt: bundle and crate are refused with a way out, the site is not."""
+    owner = User.objects.create_user("owner", password="correct horse battery")
+    create_study("hidden", title={"en": "Hidden"}, summary={}, by=owner, at=timezone.now())
+    page = researcher.get(PAGE).content.decode()
+    assert page.count("You cannot download it: its anchors name and count") == 2
+    assert page.count("Ask a site admin to download it on this page, or to run the command beside it") == 2
+    assert f'action="{PAGE}site/"' in page and f'action="{PAGE}bundle/"' not in page
+    for form, command in (("bundle", "--bundle FILE"), ("crate", "--ro-crate FOLDER")):
+        answer = researcher.post(f"{PAGE}{form}/")
+        assert answer.status_code == 403
+        with pytest.raises(NotAllowed, match=rf"manage.py export-study scripted {command} and send you the file"):
+            require_export(Principal(world.made["author"]), Study.objects.get(slug="scripted"), form)
+    site = researcher.post(f"{PAGE}site/")
+    assert site.status_code == 200 and content(site)[:2] == b"PK"

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from evidence.actions.reviews import item_of, reserve
 from evidence.models import Answer, Claim, Link, Reservation, Review, Source
-from runs.models import Membership, Study
+from runs.models import Membership, Receipt, Study
 from runs.storage import blob_store
 from tests.evidence_claims.build import Desk
 from tests.evidence_reviews.conftest import signed_in
@@ -243,3 +243,55 @@ def test_the_shortcuts_name_every_key_of_the_review_page(desk: Desk) -> None:
     script = (Path(__file__).parents[2] / "static/js/reviews.js").read_text()
     read = set(re.findall(r'event\.key === "(\w)"', script)) | set(re.findall(r'data-key-choice="(\w)"', page))
     assert named == read == {"j", "k", "n", "o", "1", "2", "3"}
+
+
+def pane(client: Client, name: str, language: str = "en") -> str:
+    """The right half of an item's page, as text."""
+    client.cookies["django_language"] = language
+    page = client.get(f"/reviews/{name}/").content.decode()
+    half = page.partition('class="panel reviewsource"')[2].partition("</section>")[0]
+    return " ".join(re.sub(r"<[^>]+>", " ", half).split())
+
+
+def test_a_derived_figure_shows_everything_that_it_rests_on(desk: Desk) -> None:
+    """Recovered / cut: two operands with the hash of their source and what each computes to; a lost byte shows."""
+    cut = desk.excerpt("cut", "The mask cuts 4 tokens")
+    desk.figure("n", "4", excerpt=cut)
+    desk.figure("of", "4", excerpt=cut)
+    share = {"type": "derivation", "expression": "n / of", "figures": {"n": "n", "of": "of"}}
+    figure = desk.figure("share", binding=share, number="")
+    claim = desk.claim(text="The share is [[share]].")
+    desk.link(claim, "background")
+    link = desk.link(claim, figure=figure)
+    name, rev = item_of("link", link.uid), signed_in(desk, "rev")
+    said = pane(rev, name)
+    sha256 = cut.version.sha256
+    assert said.count(sha256[:12]) == 2 and "n / of (n = n, of = of)" in said and "of its operands" in said
+    assert said.count("computed again, equal") == 3 and "13/27" not in said  # of no other link's source
+    path = blob_store().path(sha256)
+    path.chmod(0o644)
+    path.write_bytes(b"The mask cuts 4 tokens, twice.\n")
+    said = pane(rev, name)
+    assert "computed again, equal" not in said and said.count("the bytes differ from their recorded hash") >= 3
+
+
+def test_a_figure_of_a_receipt_shows_the_receipt_with_its_hash(desk: Desk) -> None:
+    """The anchor of the evidence stream: its first receipt's place is 1."""
+    desk.source()
+    receipt = Receipt.objects.filter(stream=f"evidence:{desk.study.uid}").order_by("seq").first()
+    assert receipt is not None
+    binding = {"type": "receipt", "sha256": receipt.sha256, "pointer": "/seq"}
+    figure = desk.figure("place", binding=binding, number="")
+    link = desk.link(desk.claim(text="It stands at [[place]]."), figure=figure)
+    rev = signed_in(desk, "rev")
+    said = pane(rev, item_of("link", link.uid))
+    assert receipt.sha256[:12] in said and "a place in a receipt" in said and "computed again, equal" in said
+    page = rev.get(f"/reviews/{item_of('link', link.uid)}/").content.decode()
+    assert f'href="/receipts/{receipt.sha256}/"' in page
+
+
+def test_a_pending_figure_shows_what_would_fill_it(desk: Desk) -> None:
+    figure = desk.pending()
+    link = desk.link(desk.claim(text="It will be [[effect]]."), figure=figure)
+    said = pane(signed_in(desk, "rev"), item_of("link", link.uid))
+    assert f"{desk.version.plan.slug}: recovery" in said and "pending" in said
