@@ -12,10 +12,12 @@ import django
 import pytest
 from django.conf import settings
 from django.utils import translation
+from pytest_django import DjangoDbBlocker
 
 # Before Django reads its settings: no test may touch the user's data directory or services.
 _home = tempfile.mkdtemp(prefix="workbench-tests-")
 os.environ["WORKBENCH_HOME"] = _home
+os.environ.setdefault("WORKBENCH_TEST_TEMPLATES", f"{_home}/templates")
 os.environ["DJANGO_SETTINGS_MODULE"] = "workbench.settings"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("WORKBENCH_BROKER_URL", "REDIS_URL", "DATABASE_URL", "WORKBENCH_SECRET_KEY", "WORKBENCH_DEBUG"):
@@ -30,7 +32,7 @@ settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *s
 _options = settings.DATABASES["default"]["OPTIONS"]
 _options["init_command"] = _options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
 
-from tests import servers  # noqa: E402  (after the environment is set)
+from tests import servers, template  # noqa: E402  (after the environment is set)
 
 SKIPS_FAIL = os.environ.get("WORKBENCH_TEST_NO_SKIPS") == "1"
 
@@ -83,6 +85,20 @@ def language() -> Iterator[None]:
     translation.deactivate()
     yield
     translation.deactivate()
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The test database is a copy of the migrated template: it is there already, and nothing is left to migrate."""
+    return True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_blocker: DjangoDbBlocker) -> None:
+    """Put the copy in its place before the database is set up."""
+    file = Path(settings.DATABASES["default"]["TEST"]["NAME"])
+    with django_db_blocker.unblock():
+        shutil.copy(template.migrated_file(), file)
 
 
 @pytest.fixture(scope="session")

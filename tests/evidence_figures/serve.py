@@ -17,8 +17,9 @@ def main(port: str) -> None:
 
     from evidence.models import Figure
     from tests.evidence_figures.desk import bind_share, make_desk
+    from tests.template import copy_to_home
 
-    call_command("migrate", verbosity=0, skip_checks=True)
+    copy_to_home()
     desk = make_desk()
     bind_share(desk)
     desk.derive("pilot.twice", "share * 2", {"share": "pilot.share"}, style="percent", digits=1)

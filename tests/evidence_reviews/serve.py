@@ -93,7 +93,9 @@ def main(port: str) -> None:
     django.setup()
     from django.core.management import call_command
 
-    call_command("migrate", verbosity=0, skip_checks=True)
+    from tests.template import copy_to_home
+
+    copy_to_home()
     print(json.dumps(populate()), flush=True)
     call_command("runserver", f"127.0.0.1:{port}", use_reloader=False, skip_checks=True)
 

@@ -55,7 +55,9 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    call_command("migrate", verbosity=0, skip_checks=True)
+    from tests.template import copy_to_home
+
+    copy_to_home()
     print(json.dumps(populate()), flush=True)
     call_command("runserver", f"127.0.0.1:{sys.argv[1]}", use_reloader=False, skip_checks=True)
 

@@ -9,6 +9,7 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django import DjangoDbBlocker
 
+from tests import template
 from tests.runs import databases
 from tests.runs.scripted import lab as lab
 from tests.servers import Postgres
@@ -23,12 +24,10 @@ def store(tmp_path: Path) -> BlobStore:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Path:
-    """A migrated SQLite file."""
-    file = tmp_path_factory.mktemp("sqlite") / "template.sqlite3"
+def sqlite_template(django_db_blocker: DjangoDbBlocker) -> Path:
+    """A migrated SQLite file; nobody writes to it."""
     with django_db_blocker.unblock():
-        databases.migrate(databases.sqlite_settings(file))
-    return file
+        return template.migrated_file()
 
 
 @pytest.fixture(scope="session")

@@ -96,11 +96,11 @@ def rewards(run: Any) -> None:
 
 def build(big: bool) -> dict[str, str]:
     """The runs; addresses by name."""
-    from django.core.management import call_command
 
     from runs.models import Group, Study, UpdateBatch
+    from tests.template import copy_to_home
 
-    call_command("migrate", verbosity=0, skip_checks=True)
+    copy_to_home()
     if big:
         from runs.actions.actors import service_actor
 

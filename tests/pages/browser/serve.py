@@ -19,8 +19,9 @@ def main(port: str) -> None:
     from tests.pages.browser import evidence_world
     from tests.pages.browser.addresses import more
     from tests.pages.world import build
+    from tests.template import copy_to_home
 
-    call_command("migrate", verbosity=0, skip_checks=True)
+    copy_to_home()
     mara = User.objects.create_user("mara", password="correct horse battery")
     world = build(batches=2)
     rosa = User.objects.create_user("rosa", password="correct horse battery")
