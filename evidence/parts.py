@@ -149,7 +149,7 @@ class Parts:
         key = versions[-1].claim.key if versions else ""
         found += [Part(row.actor, WITHDRAWAL, key) for row in gone if link in (None, row.link_id)]
         shown = self.shown[versions[-1].pk] if versions else []
-        first = [self.by_pk[row.figure_version_id] for row in shown]
+        first = [self.by_pk[row.figure_version_id] for row in shown if row.figure_version_id in self.by_pk]
         figures = [*(row.figure_id for row in shown), *(row.figure_id for row in links if row.figure_id is not None)]
         first += [row for figure in figures if (row := self._present(figure, before)) is not None]
         found += self._of_bindings(first, before)

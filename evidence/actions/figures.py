@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 EFFECT, NATIVE, IMPORTED = "effect", "native", "imported"
-TITLE_MOST, TEXT_MOST = 300, 4000
+TITLE_MOST, TEXT_MOST, UNIT_MOST = 300, 4000, 64
 _SHORT = {"title_en", "title_zh", "denominator_en", "denominator_zh"}
 
 
@@ -59,7 +59,11 @@ class Bound:
 def _texts(given: dict[str, str]) -> dict[str, str]:
     found = {}
     for name, value in given.items():
-        most = TITLE_MOST if name in _SHORT else (64 if name == "unit" else 100 if name == "endpoint" else TEXT_MOST)
+        most = (
+            TITLE_MOST
+            if name in _SHORT
+            else (UNIT_MOST if name == "unit" else 100 if name == "endpoint" else TEXT_MOST)
+        )
         text = value.strip() if isinstance(value, str) else None
         if text is None or len(text) > most or "\x00" in text:
             raise DomainError(f"{name}: got {str(value)[:80]!r}, expected a text of at most {most} characters")
@@ -127,7 +131,12 @@ def _unit(given: str, resolved: Resolved, form: str) -> str:
     if given and parse_unit(given) != parse_unit(resolved.unit) and not (given == "%" and not resolved.unit):
         computed = resolved.unit or "a plain number"
         raise DomainError(f"unit: got {given!r}, expected {computed}, which the expression gives")
-    return given or resolved.unit
+    unit = given or resolved.unit
+    if len(unit) > UNIT_MOST:
+        raise DomainError(
+            f"unit: got {len(unit)} characters, expected at most {UNIT_MOST}; give operands shorter units"
+        )
+    return unit
 
 
 def _text_or_empty(value: Fraction | None) -> str:

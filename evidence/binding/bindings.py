@@ -32,7 +32,8 @@ class BindingError(DomainError):
 
 def check_binding(binding: Any) -> dict[str, Any]:
     """A binding with its members checked. Raises ``BindingError`` naming the one that is wrong."""
-    if not isinstance(binding, dict) or binding.get("type") not in MEMBERS:
+    form = binding.get("type") if isinstance(binding, dict) else None
+    if not isinstance(form, str) or form not in MEMBERS:
         got = binding.get("type") if isinstance(binding, dict) else type(binding).__name__
         raise BindingError(f"binding.type: got {str(got)[:80]!r}, expected one of {', '.join(MEMBERS)}")
     needed, free = MEMBERS[binding["type"]]
@@ -50,6 +51,10 @@ def check_binding(binding: Any) -> dict[str, Any]:
     return dict(binding)
 
 
+def _is_text(value: Any, most: int) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= most and "\x00" not in value
+
+
 def _check_excerpt(binding: dict[str, Any]) -> None:
     occurrence = binding.get("occurrence", 1)
     if not isinstance(occurrence, int) or isinstance(occurrence, bool) or not 1 <= occurrence <= 1000:
@@ -61,7 +66,7 @@ def _check_derivation(binding: dict[str, Any]) -> None:
     if not isinstance(figures, dict) or not 1 <= len(figures) <= MOST_OPERANDS:
         raise BindingError(f"binding.figures: got {str(figures)[:80]!r}, expected 1 to {MOST_OPERANDS} names with keys")
     for name, key in figures.items():
-        if not isinstance(name, str) or not name.isidentifier() or not isinstance(key, str) or not 0 < len(key) <= 100:
+        if not isinstance(name, str) or not name.isidentifier() or not _is_text(key, 100):
             raise BindingError(f"binding.figures: got {str(name)[:40]!r}: {str(key)[:80]!r}, expected a name and a key")
         if not name.isascii():
             raise BindingError(f"binding.figures: got the name {name[:40]!r}, expected one in ASCII letters")
@@ -76,7 +81,7 @@ def _check_derivation(binding: dict[str, Any]) -> None:
 
 def _check_closed(binding: dict[str, Any]) -> None:
     arms = binding.get("arms")
-    if arms is not None and (not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms)):
+    if arms is not None and (not isinstance(arms, list) or not all(_is_text(arm, 100) for arm in arms)):
         raise BindingError(f"binding.arms: got {str(arms)[:80]!r}, expected a list of arms")
     if "quantity" in binding and binding["quantity"] not in QUANTITIES:
         got = binding["quantity"][:80]
@@ -90,7 +95,7 @@ def _check_pending(binding: dict[str, Any]) -> None:
     members = set(fills) if isinstance(fills, dict) else set()
     in_words = bool(members) and members <= {"words_en", "words_zh"}
     of_plan = {"plan", "endpoint"} <= members <= {"plan", "endpoint", "quantity", "arms"}
-    texts = all(isinstance(fills[name], str) and 0 < len(fills[name]) <= MOST_TEXT for name in members - {"arms"})
+    texts = all(_is_text(fills[name], MOST_TEXT) for name in members - {"arms"})
     if not (in_words or of_plan) or not texts:
         raise BindingError(
             f"binding.fills: got {str(fills)[:120]}, expected a plan with its endpoint, or words that say what fills it"

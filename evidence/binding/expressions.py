@@ -41,8 +41,8 @@ def parse_unit(text: str) -> Unit:
     found: dict[str, int] = {}
     for position, part in enumerate(text.replace("*", " *").replace("/", " /").split()):
         sign = -1 if part.startswith("/") else 1
-        name, _, power = part.lstrip("*/").partition("^")
-        if (position == 0 and part[0] in "*/") or not name or (power and not power.isdigit()):
+        name, raised, power = part.lstrip("*/").partition("^")
+        if (position == 0 and part[0] in "*/") or not name or (raised and not (power.isascii() and power.isdigit())):
             raise ExpressionError(f"unit: got {text[:80]!r}, expected names joined by * or /, powers with ^")
         found[name] = found.get(name, 0) + sign * int(power or 1)
     return tuple(sorted((name, power) for name, power in found.items() if power))

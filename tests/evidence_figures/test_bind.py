@@ -117,3 +117,37 @@ def test_a_number_at_the_edge_of_a_transcription_needs_what_stands_beside_it(des
         text="8 of 27 finished",
     )  # fmt: skip
     assert desk.number("m", "8", "stated").value == "8"
+
+
+@pytest.mark.parametrize("unit", ["rows^²", "rows^٢", "rows^-1", "rows^", "/rows", "rows**2"])
+def test_a_unit_that_is_none_is_named(desk: Desk, unit: str) -> None:
+    """Also powers in other digits than ours, which ``int`` reads in part only."""
+    with pytest.raises(DomainError, match="unit: got"):
+        desk.bind("a", {"type": "pointer", "source": "data.json", "pointer": "/counts/usable"}, unit=unit)
+
+
+def test_a_derived_unit_fits_its_column(desk: Desk) -> None:
+    """Two units of forty letters make one of 81: refused by length, before a database refuses it."""
+    for key, letter, place in (("a", "x", "usable"), ("b", "y", "nonzero")):
+        binding = {"type": "pointer", "source": "data.json", "pointer": f"/counts/{place}"}
+        desk.bind(key, binding, unit=letter * 40)
+    with pytest.raises(DomainError, match="unit: got 81 characters, expected at most 64"):
+        desk.derive("product", "a * b", {"a": "a", "b": "b"})
+    desk.derive("share", "a / a", {"a": "a"})
+
+
+@pytest.mark.parametrize(
+    ("binding", "field"),
+    [
+        ({"type": ["pointer"]}, "binding.type"),
+        ({"type": {"a": 1}}, "binding.type"),
+        ({"type": None}, "binding.type"),
+        ({"type": "derivation", "expression": "a", "figures": {"a": "x\x00"}}, "binding.figures"),
+        ({"type": "pending", "fills": {"words_en": "a count\x00"}}, "binding.fills"),
+        ({"type": "endpoint", "endpoint": "e", "quantity": "low", "arms": ["a\x00"]}, "binding.arms"),
+    ],
+)
+def test_a_binding_that_no_database_holds_is_named(desk: Desk, binding: dict[str, Any], field: str) -> None:
+    """What cannot be hashed, and U+0000, wherever a text stands in a binding."""
+    with pytest.raises(BindingError, match=rf"{field}: got"):
+        desk.bind("a", binding)
