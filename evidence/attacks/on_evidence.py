@@ -188,7 +188,7 @@ def number_in_notes(world: AttackWorld) -> None:
 
 
 _NO_TRACE = Guard("evidence.actions.notes:_said", [])
-_OWN = Guard("evidence.actions.reviews:_must_not_have_written", [])
+_OWN = Guard("evidence.actions.reviews:_must_have_no_part", [])
 _VALUE = Guard("evidence.binding.figures:evaluate", Quantity(Fraction(1)))
 _GRAMMAR = (Guard("evidence.binding.bindings:parse"), Guard("evidence.binding.bindings:names", {"a"}), _VALUE)
 _IDENTITY = (Guard("evidence.actions.versions:_identity", (sha256_hex(PILOT), len(PILOT))),)
