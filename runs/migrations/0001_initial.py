@@ -46,111 +46,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Execution",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("state", models.CharField(max_length=32)),
-                ("phase", models.CharField(blank=True, default="", max_length=64)),
-                ("reason", models.TextField(blank=True, default="")),
-                ("counters", models.JSONField(default=dict)),
-                ("updated_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="MetricSeries",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("definition", models.CharField(max_length=200)),
-                ("phase", models.CharField(max_length=32)),
-                ("split", models.CharField(max_length=32)),
-                ("labels", models.JSONField(default=dict)),
-                ("labels_key", models.CharField(max_length=500)),
-                ("segment", models.CharField(blank=True, default="", max_length=100)),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Plan",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("slug", models.SlugField(max_length=100)),
-                ("state", models.CharField(default="draft", max_length=16)),
-                ("draft_text", models.TextField(blank=True, default="")),
-                ("draft_revision", models.PositiveIntegerField(default=0)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="StreamHead",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("stream", models.CharField(max_length=200, unique=True)),
-                ("seq", models.PositiveBigIntegerField(default=0)),
-                ("sha256", models.CharField(max_length=64)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Task",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("key", models.CharField(max_length=200)),
-                ("split", models.CharField(max_length=32)),
-                ("family", models.CharField(max_length=100)),
-                ("prompt", models.TextField()),
-                ("task_sha256", models.CharField(db_index=True, max_length=64)),
-                ("hidden", models.JSONField()),
-                ("initial_state", models.JSONField()),
-                ("tools", models.JSONField()),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="TaskSet",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("environment", models.CharField(max_length=200)),
-                ("version", models.CharField(max_length=100)),
-                ("sha256", models.CharField(max_length=64, unique=True)),
-                ("blob_sha256", models.CharField(max_length=64)),
-                ("count", models.PositiveIntegerField()),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="ToolCall",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("ordinal", models.PositiveIntegerField()),
-                ("tool", models.CharField(max_length=200)),
-                ("arguments", models.JSONField()),
-                ("executed", models.BooleanField()),
-                ("backend_called", models.BooleanField()),
-                ("is_repeat", models.BooleanField()),
-                ("is_productive", models.BooleanField(null=True)),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
             name="User",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -249,6 +144,137 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("kind", "person"), ("user__isnull", False)),
+                            models.Q(("kind", "service"), ("user__isnull", True)),
+                            _connector="OR",
+                        ),
+                        name="actor_person_has_user",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Study",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("slug", models.SlugField(max_length=100, unique=True)),
+                ("title_en", models.CharField(max_length=300)),
+                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
+                ("summary_en", models.TextField(blank=True, default="")),
+                ("summary_zh", models.TextField(blank=True, default="")),
+                ("created_at", models.DateTimeField()),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="studies", to="runs.actor"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["slug"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Plan",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("slug", models.SlugField(max_length=100)),
+                ("state", models.CharField(default="draft", max_length=16)),
+                ("draft_text", models.TextField(blank=True, default="")),
+                ("draft_revision", models.PositiveIntegerField(default=0)),
+                (
+                    "study",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="plans", to="runs.study"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("study", "slug"), name="plan_slug_unique")],
+            },
+        ),
+        migrations.CreateModel(
+            name="PlanVersion",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("number", models.PositiveIntegerField()),
+                ("sha256", models.CharField(db_index=True, max_length=64)),
+                ("bytes", models.BinaryField()),
+                ("strict_pairs", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "created_by",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+                ),
+                (
+                    "plan",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="runs.plan"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "constraints": [models.UniqueConstraint(fields=("plan", "number"), name="plan_version_number_unique")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Execution",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("state", models.CharField(max_length=32)),
+                ("phase", models.CharField(blank=True, default="", max_length=64)),
+                ("reason", models.TextField(blank=True, default="")),
+                ("counters", models.JSONField(default=dict)),
+                ("updated_at", models.DateTimeField()),
+                (
+                    "plan_version",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="execution", to="runs.planversion"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["state"], name="execution_by_state")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Arm",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("key", models.CharField(max_length=100)),
+                ("title_en", models.CharField(max_length=300)),
+                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
+                ("position", models.PositiveIntegerField()),
+                ("config_bytes", models.BinaryField()),
+                ("config_sha256", models.CharField(max_length=64)),
+                ("gate", models.JSONField(null=True)),
+                ("seeds", models.JSONField(default=list)),
+                (
+                    "plan_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="arms", to="runs.planversion"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("plan_version", "key"), name="arm_key_unique"),
+                    models.UniqueConstraint(fields=("plan_version", "position"), name="arm_position_unique"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -271,6 +297,333 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="children",
                         to="runs.checkpoint",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
+            name="Run",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("seed", models.CharField(max_length=40)),
+                ("origin", models.CharField(default="native", max_length=16)),
+                ("name", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "arm",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.arm"
+                    ),
+                ),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.execution"
+                    ),
+                ),
+                (
+                    "parent_checkpoint",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="child_runs",
+                        to="runs.checkpoint",
+                    ),
+                ),
+                (
+                    "plan_version",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="runs.planversion",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "indexes": [models.Index(fields=["-created_at"], name="run_newest")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("origin", "native"), _negated=True), ("arm__isnull", False), _connector="OR"
+                        ),
+                        name="run_native_has_arm",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("origin__in", ["native", "imported", "tracked"])), name="run_origin_known"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MetricSeries",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("definition", models.CharField(max_length=200)),
+                ("phase", models.CharField(max_length=32)),
+                ("split", models.CharField(max_length=32)),
+                ("labels", models.JSONField(default=dict)),
+                ("labels_key", models.CharField(max_length=500)),
+                ("segment", models.CharField(blank=True, default="", max_length=100)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="metric_series",
+                        to="runs.run",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run", "definition", "phase", "split", "labels_key", "segment"),
+                        name="metric_series_unique",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="StreamHead",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("stream", models.CharField(max_length=200, unique=True)),
+                ("seq", models.PositiveBigIntegerField(default=0)),
+                ("sha256", models.CharField(max_length=64)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="TaskSet",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("environment", models.CharField(max_length=200)),
+                ("version", models.CharField(max_length=100)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("blob_sha256", models.CharField(max_length=64)),
+                ("count", models.PositiveIntegerField()),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
+            name="Task",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("key", models.CharField(max_length=200)),
+                ("split", models.CharField(max_length=32)),
+                ("family", models.CharField(max_length=100)),
+                ("prompt", models.TextField()),
+                ("task_sha256", models.CharField(db_index=True, max_length=64)),
+                ("hidden", models.JSONField()),
+                ("initial_state", models.JSONField()),
+                ("tools", models.JSONField()),
+                (
+                    "task_set",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="tasks", to="runs.taskset"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "indexes": [models.Index(fields=["task_set", "split", "family"], name="task_by_split")],
+                "constraints": [models.UniqueConstraint(fields=("task_set", "key"), name="task_key_unique")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Group",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("purpose", models.CharField(max_length=16)),
+                ("condition", models.CharField(max_length=32)),
+                ("split", models.CharField(max_length=32)),
+                ("ordinal", models.PositiveIntegerField()),
+                ("failure_profile", models.CharField(max_length=64)),
+                ("identities", models.JSONField()),
+                ("policy_version", models.PositiveIntegerField()),
+                ("eligible", models.BooleanField()),
+                ("ineligible_reason", models.TextField(null=True)),
+                ("signal", models.CharField(max_length=32, null=True)),
+                ("mean", models.FloatField(null=True)),
+                ("sigma", models.FloatField(null=True)),
+                ("record_sha256", models.CharField(max_length=64)),
+                ("capture_blob_sha256", models.CharField(db_index=True, max_length=64)),
+                ("capture_blob_bytes", models.PositiveBigIntegerField()),
+                ("created_at", models.DateTimeField()),
+                (
+                    "checkpoint",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.checkpoint"
+                    ),
+                ),
+                (
+                    "plan_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.planversion"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.run"
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.task"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "indexes": [
+                    models.Index(fields=["run", "purpose", "ordinal"], name="group_by_run"),
+                    models.Index(fields=["plan_version", "purpose", "condition"], name="group_by_plan"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Trajectory",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uid", models.UUIDField(editable=False, unique=True)),
+                ("slot", models.PositiveIntegerField()),
+                ("seed", models.CharField(max_length=40)),
+                ("status", models.CharField(max_length=32)),
+                ("invalid_reason", models.TextField(null=True)),
+                ("terminal", models.CharField(max_length=32, null=True)),
+                ("success", models.BooleanField(null=True)),
+                ("success_definition", models.CharField(max_length=200)),
+                ("reward_total", models.FloatField(null=True)),
+                ("advantage", models.FloatField(null=True)),
+                ("reward_version", models.CharField(max_length=100, null=True)),
+                ("gate", models.FloatField(null=True)),
+                ("finished", models.BooleanField(null=True)),
+                ("parser_valid", models.BooleanField(null=True)),
+                ("premature_finish", models.BooleanField(null=True)),
+                ("tool_depth", models.PositiveIntegerField(null=True)),
+                ("repeat_calls", models.PositiveIntegerField(null=True)),
+                ("productive_calls", models.PositiveIntegerField(null=True)),
+                ("failures_seen", models.PositiveIntegerField(null=True)),
+                ("exposed", models.BooleanField(null=True)),
+                ("recovered", models.BooleanField(null=True)),
+                ("fatal_start", models.PositiveIntegerField(null=True)),
+                ("fatal_confirmed", models.PositiveIntegerField(null=True)),
+                ("continued_after_fatal", models.BooleanField(null=True)),
+                ("unmatched_final_action", models.BooleanField(null=True)),
+                ("injections", models.JSONField()),
+                ("invariants", models.JSONField()),
+                ("generated_tokens", models.PositiveBigIntegerField()),
+                ("policy_tokens", models.PositiveBigIntegerField()),
+                ("prompt_tokens", models.PositiveBigIntegerField()),
+                ("initial_state_sha256", models.CharField(max_length=64)),
+                ("final_state_sha256", models.CharField(max_length=64, null=True)),
+                ("grade", models.CharField(default="A", max_length=1)),
+                (
+                    "group",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="trajectories", to="runs.group"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "indexes": [models.Index(fields=["fatal_start"], name="trajectory_by_fatal")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("group", "slot"), name="trajectory_slot_unique"),
+                    models.CheckConstraint(
+                        condition=models.Q(("grade__in", ["A", "B", "C"])), name="trajectory_grade_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("status", "valid"),
+                            models.Q(("advantage__isnull", True), ("reward_total__isnull", True)),
+                            _connector="OR",
+                        ),
+                        name="trajectory_invalid_has_no_reward",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Turn",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("decision", models.PositiveIntegerField()),
+                ("branch", models.CharField(max_length=64)),
+                ("parent_decision", models.PositiveIntegerField(null=True)),
+                ("capture_sha256", models.CharField(max_length=64, null=True, unique=True)),
+                ("offset", models.PositiveBigIntegerField(null=True)),
+                ("length", models.PositiveBigIntegerField(null=True)),
+                ("prompt_tokens", models.PositiveIntegerField()),
+                ("generated_tokens", models.PositiveIntegerField()),
+                ("policy_tokens", models.PositiveIntegerField()),
+                ("action_kind", models.CharField(max_length=32)),
+                ("parse_error", models.TextField(null=True)),
+                ("think_text", models.TextField(null=True)),
+                ("action_text", models.TextField()),
+                ("finish", models.JSONField(null=True)),
+                ("state_before", models.CharField(max_length=64)),
+                ("state_after", models.CharField(max_length=64)),
+                ("policy_version", models.PositiveIntegerField()),
+                (
+                    "trajectory",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="turns", to="runs.trajectory"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("trajectory", "branch", "decision"), name="turn_decision_unique")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolCall",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("ordinal", models.PositiveIntegerField()),
+                ("tool", models.CharField(max_length=200)),
+                ("arguments", models.JSONField()),
+                ("executed", models.BooleanField()),
+                ("backend_called", models.BooleanField()),
+                ("is_repeat", models.BooleanField()),
+                ("is_productive", models.BooleanField(null=True)),
+                (
+                    "turn",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="tool_call", to="runs.turn"
                     ),
                 ),
             ],
@@ -350,7 +703,29 @@ class Migration(migrations.Migration):
                         null=True, on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="runs.execution"
                     ),
                 ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="runs.run"
+                    ),
+                ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["state", "queue", "available_at"], name="job_next"),
+                    models.Index(fields=["state", "lease_until"], name="job_lease"),
+                    models.Index(fields=["run", "kind", "state"], name="job_by_run"),
+                    models.Index(fields=["execution", "state"], name="job_by_execution"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["queued", "leased", "succeeded", "failed", "errored", "cancelled"])
+                        ),
+                        name="job_state_known",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="JobTransition",
@@ -407,33 +782,20 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="PlanVersion",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("number", models.PositiveIntegerField()),
-                ("sha256", models.CharField(db_index=True, max_length=64)),
-                ("bytes", models.BinaryField()),
-                ("strict_pairs", models.JSONField(default=list)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "created_by",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "plan",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="runs.plan"
+                "indexes": [
+                    models.Index(fields=["series", "policy_version", "update", "id"], name="metric_point_order")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("document", "position"), name="metric_point_position_unique"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("nonfinite", ""),
+                            models.Q(("nonfinite__in", ["nan", "inf", "-inf"]), ("value__isnull", True)),
+                            _connector="OR",
+                        ),
+                        name="metric_point_nonfinite_known",
                     ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
+                ],
             },
         ),
         migrations.CreateModel(
@@ -470,13 +832,6 @@ class Migration(migrations.Migration):
                 "default_manager_name": "objects",
             },
         ),
-        migrations.AddField(
-            model_name="plan",
-            name="current_version",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.planversion"
-            ),
-        ),
         migrations.CreateModel(
             name="FailureSchedule",
             fields=[
@@ -490,39 +845,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="failure_schedules",
                         to="runs.planversion",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.AddField(
-            model_name="execution",
-            name="plan_version",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.PROTECT, related_name="execution", to="runs.planversion"
-            ),
-        ),
-        migrations.CreateModel(
-            name="Arm",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("key", models.CharField(max_length=100)),
-                ("title_en", models.CharField(max_length=300)),
-                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
-                ("position", models.PositiveIntegerField()),
-                ("config_bytes", models.BinaryField()),
-                ("config_sha256", models.CharField(max_length=64)),
-                ("gate", models.JSONField(null=True)),
-                ("seeds", models.JSONField(default=list)),
-                (
-                    "plan_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="arms", to="runs.planversion"
                     ),
                 ),
             ],
@@ -555,74 +877,12 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "indexes": [models.Index(fields=["-at"], name="receipt_newest")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("stream", "seq"), name="receipt_seq_unique"),
+                    models.UniqueConstraint(fields=("stream", "prev"), name="receipt_prev_unique"),
+                ],
             },
-        ),
-        migrations.CreateModel(
-            name="Run",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("seed", models.CharField(max_length=40)),
-                ("origin", models.CharField(default="native", max_length=16)),
-                ("name", models.CharField(max_length=200)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "arm",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.arm"
-                    ),
-                ),
-                (
-                    "execution",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="runs.execution"
-                    ),
-                ),
-                (
-                    "parent_checkpoint",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="child_runs",
-                        to="runs.checkpoint",
-                    ),
-                ),
-                (
-                    "plan_version",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="runs",
-                        to="runs.planversion",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.AddField(
-            model_name="metricseries",
-            name="run",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="metric_series", to="runs.run"
-            ),
-        ),
-        migrations.AddField(
-            model_name="job",
-            name="run",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="runs.run"
-            ),
-        ),
-        migrations.AddField(
-            model_name="checkpoint",
-            name="run",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="checkpoints", to="runs.run"
-            ),
         ),
         migrations.CreateModel(
             name="RunHead",
@@ -652,6 +912,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["state"], name="run_head_by_state")],
+            },
         ),
         migrations.CreateModel(
             name="RunTransition",
@@ -679,33 +942,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Study",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("slug", models.SlugField(max_length=100, unique=True)),
-                ("title_en", models.CharField(max_length=300)),
-                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
-                ("summary_en", models.TextField(blank=True, default="")),
-                ("summary_zh", models.TextField(blank=True, default="")),
-                ("created_at", models.DateTimeField()),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="studies", to="runs.actor"
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["slug"],
-            },
-        ),
-        migrations.AddField(
-            model_name="plan",
-            name="study",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="plans", to="runs.study"),
-        ),
-        migrations.CreateModel(
             name="Membership",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -725,65 +961,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.CreateModel(
-            name="Group",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("purpose", models.CharField(max_length=16)),
-                ("condition", models.CharField(max_length=32)),
-                ("split", models.CharField(max_length=32)),
-                ("ordinal", models.PositiveIntegerField()),
-                ("failure_profile", models.CharField(max_length=64)),
-                ("identities", models.JSONField()),
-                ("policy_version", models.PositiveIntegerField()),
-                ("eligible", models.BooleanField()),
-                ("ineligible_reason", models.TextField(null=True)),
-                ("signal", models.CharField(max_length=32, null=True)),
-                ("mean", models.FloatField(null=True)),
-                ("sigma", models.FloatField(null=True)),
-                ("record_sha256", models.CharField(max_length=64)),
-                ("capture_blob_sha256", models.CharField(db_index=True, max_length=64)),
-                ("capture_blob_bytes", models.PositiveBigIntegerField()),
-                ("created_at", models.DateTimeField()),
-                (
-                    "checkpoint",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.checkpoint"
-                    ),
-                ),
-                (
-                    "plan_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.planversion"
-                    ),
-                ),
-                (
-                    "run",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.run"
-                    ),
-                ),
-                (
-                    "task",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="groups", to="runs.task"
-                    ),
-                ),
-            ],
             options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("study", "user", "role"), name="membership_unique"),
+                    models.CheckConstraint(
+                        condition=models.Q(("role__in", ["viewer", "researcher", "reviewer", "worker", "admin"])),
+                        name="membership_role_known",
+                    ),
+                ],
             },
-        ),
-        migrations.AddField(
-            model_name="task",
-            name="task_set",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="tasks", to="runs.taskset"
-            ),
         ),
         migrations.CreateModel(
             name="TaskSetEntry",
@@ -807,6 +993,10 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("task_set", "position"), name="task_set_entry_position_unique"),
+                    models.UniqueConstraint(fields=("task_set", "task"), name="task_set_entry_task_unique"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -851,56 +1041,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Trajectory",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("slot", models.PositiveIntegerField()),
-                ("seed", models.CharField(max_length=40)),
-                ("status", models.CharField(max_length=32)),
-                ("invalid_reason", models.TextField(null=True)),
-                ("terminal", models.CharField(max_length=32, null=True)),
-                ("success", models.BooleanField(null=True)),
-                ("success_definition", models.CharField(max_length=200)),
-                ("reward_total", models.FloatField(null=True)),
-                ("advantage", models.FloatField(null=True)),
-                ("reward_version", models.CharField(max_length=100, null=True)),
-                ("gate", models.FloatField(null=True)),
-                ("finished", models.BooleanField(null=True)),
-                ("parser_valid", models.BooleanField(null=True)),
-                ("premature_finish", models.BooleanField(null=True)),
-                ("tool_depth", models.PositiveIntegerField(null=True)),
-                ("repeat_calls", models.PositiveIntegerField(null=True)),
-                ("productive_calls", models.PositiveIntegerField(null=True)),
-                ("failures_seen", models.PositiveIntegerField(null=True)),
-                ("exposed", models.BooleanField(null=True)),
-                ("recovered", models.BooleanField(null=True)),
-                ("fatal_start", models.PositiveIntegerField(null=True)),
-                ("fatal_confirmed", models.PositiveIntegerField(null=True)),
-                ("continued_after_fatal", models.BooleanField(null=True)),
-                ("unmatched_final_action", models.BooleanField(null=True)),
-                ("injections", models.JSONField()),
-                ("invariants", models.JSONField()),
-                ("generated_tokens", models.PositiveBigIntegerField()),
-                ("policy_tokens", models.PositiveBigIntegerField()),
-                ("prompt_tokens", models.PositiveBigIntegerField()),
-                ("initial_state_sha256", models.CharField(max_length=64)),
-                ("final_state_sha256", models.CharField(max_length=64, null=True)),
-                ("grade", models.CharField(default="A", max_length=1)),
-                (
-                    "group",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="trajectories", to="runs.group"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
             name="RewardComponent",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -923,6 +1063,7 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [models.UniqueConstraint(fields=("trajectory", "name"), name="reward_component_unique")],
             },
         ),
         migrations.CreateModel(
@@ -977,48 +1118,13 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("plan_version", "checkpoint", "condition", "split", "task", "repeat"),
+                        name="evaluation_item_unique",
+                    )
+                ],
             },
-        ),
-        migrations.CreateModel(
-            name="Turn",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("decision", models.PositiveIntegerField()),
-                ("branch", models.CharField(max_length=64)),
-                ("parent_decision", models.PositiveIntegerField(null=True)),
-                ("capture_sha256", models.CharField(max_length=64, null=True, unique=True)),
-                ("offset", models.PositiveBigIntegerField(null=True)),
-                ("length", models.PositiveBigIntegerField(null=True)),
-                ("prompt_tokens", models.PositiveIntegerField()),
-                ("generated_tokens", models.PositiveIntegerField()),
-                ("policy_tokens", models.PositiveIntegerField()),
-                ("action_kind", models.CharField(max_length=32)),
-                ("parse_error", models.TextField(null=True)),
-                ("think_text", models.TextField(null=True)),
-                ("action_text", models.TextField()),
-                ("finish", models.JSONField(null=True)),
-                ("state_before", models.CharField(max_length=64)),
-                ("state_after", models.CharField(max_length=64)),
-                ("policy_version", models.PositiveIntegerField()),
-                (
-                    "trajectory",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="turns", to="runs.trajectory"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.AddField(
-            model_name="toolcall",
-            name="turn",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.PROTECT, related_name="tool_call", to="runs.turn"
-            ),
         ),
         migrations.CreateModel(
             name="UpdateBatch",
@@ -1059,6 +1165,7 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [models.UniqueConstraint(fields=("run", "batch"), name="update_batch_unique")],
             },
         ),
         migrations.CreateModel(
@@ -1091,6 +1198,9 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("update", "trajectory"), name="trajectory_credit_unique")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1118,6 +1228,9 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("update", "step", "trajectory"), name="trace_frame_unique")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1177,217 +1290,25 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "base_manager_name": "objects",
                 "default_manager_name": "objects",
+                "constraints": [models.UniqueConstraint(fields=("update", "step"), name="update_step_unique")],
             },
         ),
-        migrations.AddConstraint(
-            model_name="actor",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("kind", "person"), ("user__isnull", False)),
-                    models.Q(("kind", "service"), ("user__isnull", True)),
-                    _connector="OR",
-                ),
-                name="actor_person_has_user",
+        migrations.AddField(
+            model_name="plan",
+            name="current_version",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.planversion"
             ),
         ),
-        migrations.AddIndex(
-            model_name="metricpoint",
-            index=models.Index(fields=["series", "policy_version", "update", "id"], name="metric_point_order"),
-        ),
-        migrations.AddConstraint(
-            model_name="metricpoint",
-            constraint=models.UniqueConstraint(fields=("document", "position"), name="metric_point_position_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="metricpoint",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("nonfinite", ""),
-                    models.Q(("nonfinite__in", ["nan", "inf", "-inf"]), ("value__isnull", True)),
-                    _connector="OR",
-                ),
-                name="metric_point_nonfinite_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="planversion",
-            constraint=models.UniqueConstraint(fields=("plan", "number"), name="plan_version_number_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="execution",
-            index=models.Index(fields=["state"], name="execution_by_state"),
-        ),
-        migrations.AddConstraint(
-            model_name="arm",
-            constraint=models.UniqueConstraint(fields=("plan_version", "key"), name="arm_key_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="arm",
-            constraint=models.UniqueConstraint(fields=("plan_version", "position"), name="arm_position_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="receipt",
-            index=models.Index(fields=["-at"], name="receipt_newest"),
-        ),
-        migrations.AddConstraint(
-            model_name="receipt",
-            constraint=models.UniqueConstraint(fields=("stream", "seq"), name="receipt_seq_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="receipt",
-            constraint=models.UniqueConstraint(fields=("stream", "prev"), name="receipt_prev_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["-created_at"], name="run_newest"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("origin", "native"), _negated=True), ("arm__isnull", False), _connector="OR"
-                ),
-                name="run_native_has_arm",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("origin__in", ["native", "imported", "tracked"])), name="run_origin_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="metricseries",
-            constraint=models.UniqueConstraint(
-                fields=("run", "definition", "phase", "split", "labels_key", "segment"), name="metric_series_unique"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["state", "queue", "available_at"], name="job_next"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["state", "lease_until"], name="job_lease"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["run", "kind", "state"], name="job_by_run"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["execution", "state"], name="job_by_execution"),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["queued", "leased", "succeeded", "failed", "errored", "cancelled"])),
-                name="job_state_known",
+        migrations.AddField(
+            model_name="checkpoint",
+            name="run",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="checkpoints", to="runs.run"
             ),
         ),
         migrations.AddConstraint(
             model_name="checkpoint",
             constraint=models.UniqueConstraint(fields=("run", "policy_version"), name="checkpoint_version_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="runhead",
-            index=models.Index(fields=["state"], name="run_head_by_state"),
-        ),
-        migrations.AddConstraint(
-            model_name="plan",
-            constraint=models.UniqueConstraint(fields=("study", "slug"), name="plan_slug_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("study", "user", "role"), name="membership_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["viewer", "researcher", "reviewer", "worker", "admin"])),
-                name="membership_role_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="group",
-            index=models.Index(fields=["run", "purpose", "ordinal"], name="group_by_run"),
-        ),
-        migrations.AddIndex(
-            model_name="group",
-            index=models.Index(fields=["plan_version", "purpose", "condition"], name="group_by_plan"),
-        ),
-        migrations.AddIndex(
-            model_name="task",
-            index=models.Index(fields=["task_set", "split", "family"], name="task_by_split"),
-        ),
-        migrations.AddConstraint(
-            model_name="task",
-            constraint=models.UniqueConstraint(fields=("task_set", "key"), name="task_key_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="tasksetentry",
-            constraint=models.UniqueConstraint(fields=("task_set", "position"), name="task_set_entry_position_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="tasksetentry",
-            constraint=models.UniqueConstraint(fields=("task_set", "task"), name="task_set_entry_task_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(fields=["fatal_start"], name="trajectory_by_fatal"),
-        ),
-        migrations.AddConstraint(
-            model_name="trajectory",
-            constraint=models.UniqueConstraint(fields=("group", "slot"), name="trajectory_slot_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="trajectory",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("grade__in", ["A", "B", "C"])), name="trajectory_grade_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="trajectory",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("status", "valid"),
-                    models.Q(("advantage__isnull", True), ("reward_total__isnull", True)),
-                    _connector="OR",
-                ),
-                name="trajectory_invalid_has_no_reward",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="rewardcomponent",
-            constraint=models.UniqueConstraint(fields=("trajectory", "name"), name="reward_component_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="evaluationitem",
-            constraint=models.UniqueConstraint(
-                fields=("plan_version", "checkpoint", "condition", "split", "task", "repeat"),
-                name="evaluation_item_unique",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="turn",
-            constraint=models.UniqueConstraint(
-                fields=("trajectory", "branch", "decision"), name="turn_decision_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="updatebatch",
-            constraint=models.UniqueConstraint(fields=("run", "batch"), name="update_batch_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="trajectorycredit",
-            constraint=models.UniqueConstraint(fields=("update", "trajectory"), name="trajectory_credit_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="traceframe",
-            constraint=models.UniqueConstraint(fields=("update", "step", "trajectory"), name="trace_frame_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="updatestep",
-            constraint=models.UniqueConstraint(fields=("update", "step"), name="update_step_unique"),
         ),
     ]
