@@ -30,6 +30,7 @@ from .tracking import (
     TrackedRun,
     TrackedTransition,
 )
+from .trials import Intervention, Trial, TrialSet
 from .update import Checkpoint, ConsumedGroup, TraceFrame, TrajectoryCredit, UpdateBatch, UpdateStep
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Group",
     "IdempotencyRecord",
     "ImportedRollout",
+    "Intervention",
     "Job",
     "JobTransition",
     "LogImport",
@@ -86,6 +88,8 @@ __all__ = [
     "TrackedTransition",
     "Trajectory",
     "TrajectoryCredit",
+    "Trial",
+    "TrialSet",
     "Turn",
     "UpdateBatch",
     "UpdateStep",
