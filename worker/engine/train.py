@@ -186,4 +186,5 @@ def describe(spec: DescribeSpec, store: Any, *, cache_dir: Path, progress: Progr
         task_set_sha256=store.put(tasks),
         warm_start=files.report,
         code=own.described_code(spec, environment),
+        verifier=getattr(environment, "verifier", None),
     )
