@@ -14,7 +14,10 @@ from . import loading
 from .base import Environment, Reward, Task
 from .code import CodeIdentity, code_identity, module_files, module_of
 
-BUILT_IN = {"evidence_search": "worker.environments.evidence_search.environment:EvidenceSearch"}
+BUILT_IN = {
+    "code_repair": "worker.environments.code_repair.environment:CodeRepair",
+    "evidence_search": "worker.environments.evidence_search.environment:EvidenceSearch",
+}
 ENVIRONMENT_MEMBERS = (
     "id", "version", "tasks", "instructions", "tools", "reset", "restore", "replay", "injected_failure", "reward",
     "success", "success_definition", "is_premature", "demonstrations", "state_label",

@@ -127,7 +127,8 @@ def run_trial(
         "seconds": seconds,
     }
     program = Program(
-        [os.path.realpath(sys.executable), "-I", "-S", "-B", "/h/driver.py"],
+        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "/h/driver.py"],
+        environment={"PYTHONHASHSEED": "0"},  # the order of a set is the artefact's: equal in every trial
         stdin=json.dumps(asked).encode(),
         shown={"/h": DRIVER.parent},
     )
@@ -166,7 +167,7 @@ def _judged(test: HiddenTest, item: dict[str, Any]) -> Observed:
     if "value" in item and "cause" not in item:
         if _same(item["value"], test.expected):
             return Observed(test.id, PASSED, None, "value")
-        return Observed(test.id, FAILED, ASSERTION, "another value")
+        return Observed(test.id, FAILED, ASSERTION, f"another value: {json.dumps(item['value'])[:200]}")
     word = str(item.get("cause"))
     return Observed(test.id, FAILED, CAUSES.get(word, EXIT), f"{word}: {str(item.get('what', ''))[:200]}")
 
