@@ -19,7 +19,7 @@ from typing import Any
 
 from .canonical import canonical_bytes, derive_uid, parse_canonical, sha256_hex
 from .errors import CanonicalError, RecordError
-from .jobs import EnvironmentRef
+from .jobs import EnvironmentRef, PolicyRef
 from .seeds import derive_seed
 
 TRIALS = "trials"  # kind of the document
@@ -177,7 +177,8 @@ class TrialTiming:
 class TrialsSpec:
     """``run_trials``: the trials of one recorded group. ``seed``: of the selection (``selection_seed``).
 
-    ``settings``: {"mode": execute | select, "replays", "repeats"}.
+    ``settings``: {"mode": execute | select, "replays", "repeats"}. ``policy`` and ``reward`` say what the group was
+    collected with; no policy is loaded.
     """
 
     trials_uid: str
@@ -185,11 +186,12 @@ class TrialsSpec:
     plan_sha256: str
     record_json: str  # canonical text of the GroupRecord
     record_sha256: str
+    policy: PolicyRef
     environment: EnvironmentRef
+    reward: dict[str, Any]
     seed: str
     settings: dict[str, Any]
     runtime: str
-    dtype: str
 
 
 @dataclass(frozen=True)
