@@ -12,6 +12,7 @@ from workbench.contracts import layout
 from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
 from workbench.contracts.probe import CONDITION, PROBE, ProbeSpec
 from workbench.contracts.records import CaptureRef
+from workbench.contracts.trials import TRIALS, TrialsSpec, trials_uid
 
 BINDINGS = "bindings"
 
@@ -160,8 +161,33 @@ def update_spec(job: Job) -> UpdateSpec:
     )
 
 
+def trials_spec(job: Job) -> TrialsSpec:
+    """Specification of a ``run_trials`` job: one recorded group, tried as the plan asks."""
+    execution = _execution(job)
+    body = plan_body(execution.plan_version)
+    group = Group.objects.select_related("checkpoint").get(uid=job.spec["group"])
+    document = Document.objects.get(kind="group", subject_uid=group.uid)
+    settings = layout.trial_settings(body, group.purpose, None if job.run is None else job.run.arm.key)
+    if settings is None:
+        raise ValueError(f"job {job.key}: got trials, expected none: the plan asks for none here")
+    return TrialsSpec(
+        trials_uid=trials_uid(str(group.uid)),
+        run_uid=str(execution.uid if job.run is None else job.run.uid),
+        plan_sha256=execution.plan_version.sha256,
+        record_json=bytes(document.bytes).decode(),
+        record_sha256=document.sha256,
+        policy=policy_ref(body, group.checkpoint),
+        environment=environment_ref(body),
+        reward=reward_ref(body),
+        seed=layout.trial_seed(body, None if job.run is None else job.run.seed),
+        settings=settings,
+        runtime=bound_runtimes(execution)[-1],
+    )
+
+
 def _update_group(group: Group) -> UpdateGroup:
     document = Document.objects.get(kind="group", subject_uid=group.uid)
+    trials = Document.objects.filter(kind=TRIALS, subject_uid=trials_uid(str(group.uid))).first()
     turns = Turn.objects.filter(trajectory__group=group).order_by("trajectory__slot", "decision")
     captures = tuple(_capture_ref(turn) for turn in turns.select_related("trajectory"))
     return UpdateGroup(
@@ -169,6 +195,8 @@ def _update_group(group: Group) -> UpdateGroup:
         record_sha256=document.sha256,
         capture_blob_sha256=group.capture_blob_sha256,
         captures=captures,
+        trials_json=None if trials is None else bytes(trials.bytes).decode(),
+        trials_sha256=None if trials is None else trials.sha256,
     )
 
 

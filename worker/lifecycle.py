@@ -24,15 +24,17 @@ from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.record_probe import PROBE_JOB
+from runs.actions.record_trials import TRIALS_JOB
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
 from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.probe import ProbeResult
+from workbench.contracts.trials import TrialsResult
 from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
 from workbench.settings import child_environment
-from worker import handoff, recorder
+from worker import handoff, recorder, recorder_trials
 from worker.closing import collect_sources, write_notes
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
@@ -141,6 +143,11 @@ def _probe(job: Job) -> None:
     recorder.commit_probe(job, checkpoint, result)
 
 
+def _trials(job: Job) -> None:
+    result = from_wire(TrialsResult, _call(job, "trials", handoff.trials_spec(job)))
+    recorder_trials.commit_trials(job, result)
+
+
 def _close(job: Job) -> None:
     recorder.commit_close(job)
     if job.execution is not None:
@@ -172,6 +179,7 @@ _HANDLERS: dict[str, Callable[[Job], None]] = {
     "evaluate_shard": _collect,
     "apply_update": _update,
     PROBE_JOB: _probe,
+    TRIALS_JOB: _trials,
     "close_execution": _close,
     KIND: _inspect,
 }
@@ -224,6 +232,9 @@ def _fail(job: Job, state: str, reason: str) -> None:
     try:
         if job.kind == PROBE_JOB:  # no result of the experiment rests on it
             recorder.commit_probe_unavailable(job, state, reason)
+            return
+        if job.kind == TRIALS_JOB:  # a model failure stays one; its group trains without credit from edits
+            recorder_trials.commit_trials_unavailable(job, state, reason)
             return
         with transaction.atomic():
             if job.execution is None:

@@ -27,6 +27,7 @@ from runs.models import (
     Job,
     Run,
     RunHead,
+    TrialSet,
     Turn,
     UpdateBatch,
 )
@@ -44,7 +45,12 @@ def run_manifest(run: Run) -> dict[str, Any]:
     head = RunHead.objects.select_related("checkpoint").get(run=run)
     groups = Group.objects.filter(run=run, purpose="train").order_by("ordinal")
     updates = UpdateBatch.objects.filter(run=run).select_related("checkpoint_after").order_by("batch")
+    trials = [
+        {"uid": str(item.uid), "ordinal": item.ordinal, "record_sha256": item.record_sha256}
+        for item in TrialSet.objects.filter(run=run).order_by("ordinal")
+    ]
     return {
+        **({"trials": trials} if trials else {}),  # absent where nothing was tried, as before there were trials
         "schema": "workbench.run-manifest/1",
         "plan_sha256": run.plan_version.sha256,
         "run_uid": str(run.uid),
