@@ -15,7 +15,7 @@ from worker.sandbox.base import SandboxFault
 from worker.sandbox.choose import get_sandbox
 from worker.verifiers.trial import VERIFIER, TrialReport, run_trial
 
-from . import reward
+from . import demonstrate, reward
 from .edits import MOST_EDITS
 from .session import RepairSession, replay_session, restore_session, state_name
 from .tasks import generated
@@ -165,7 +165,7 @@ class CodeRepair:
 
     def demonstrations(self, seed: int) -> Iterator[Demonstration]:
         """Scripted noisy repairs of fresh tasks, endless."""
-        return iter(())
+        return demonstrate.demonstrations(seed, self.config["max_decisions"], self.shapes)
 
     def state_label(self, session: Session) -> str:
         """Edits so far and whether they were tested: ``2 edits, untested``."""

@@ -15,7 +15,7 @@ from worker.environments.base import Task
 from .generator import Built, Funnel, generate
 
 TOOLS = ("list", "read", "search", "edit", "test")
-SPLIT_TASKS = {"train": 48, "validation": 12, "test": 24, "anchor": 8}
+SPLIT_TASKS = {"train": 64, "validation": 32, "test": 32, "anchor": 8}
 GOLD, EMPTY = "gold", "empty"
 
 
