@@ -24,6 +24,7 @@ from workbench.contracts.trials import (
     EXECUTE,
     FORMAT_ERROR,
     KINDS,
+    NO_ELIGIBLE_BLOCK,
     NO_ORIGINAL_UTILITY,
     ORIGINAL,
     SELECT,
@@ -74,7 +75,8 @@ def _check_intervention(item: InterventionRecord) -> None:
     if (item.difference is not None) != (item.status == AVAILABLE):
         raise RecordError(f"{where}.difference: got {item.difference} with {item.status}, expected one where available")
     eligible = {block.decision for block in item.blocks if block.eligible}
-    if (item.selected is None) is (item.status in (AVAILABLE, SELECTED)):
+    chosen, never = item.selected is not None, item.status in (FORMAT_ERROR, NO_ELIGIBLE_BLOCK)
+    if (chosen and never) or (not chosen and item.status in (AVAILABLE, SELECTED)):
         raise RecordError(
             f"{where}.selected: got {item.selected} with {item.status}, expected one where one was chosen"
         )
