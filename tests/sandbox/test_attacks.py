@@ -348,3 +348,22 @@ def test_nothing_is_left_after_a_hundred_runs(sandbox: Bubblewrap) -> None:
     assert set(Path("/tmp").glob("workbench-trial-*")) <= before
     for folder in cgroups.places().values():
         assert not list(folder.glob("workbench-*"))
+
+
+def test_groups_that_a_killed_process_left_are_swept() -> None:
+    """Old and empty ones: the folder's time says how old."""
+    if not cgroups.places():
+        assert cgroups.sweep() == 0
+        return
+    groups = cgroups.make({"pids": 5, "memory": MEBIBYTE})
+    try:
+        fresh = set(groups.folders.values())
+        cgroups.sweep()
+        assert all(folder.is_dir() for folder in fresh)
+        for folder in fresh:
+            os.utime(folder, (0, 0))
+        assert cgroups.sweep() >= len(fresh) and not any(folder.is_dir() for folder in fresh)
+    finally:
+        for folder in groups.folders.values():
+            if folder.is_dir():
+                folder.rmdir()

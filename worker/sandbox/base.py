@@ -45,9 +45,7 @@ class Limits:
     cpu_s: int = 5
     memory_bytes: int = 512 * MEBIBYTE
     file_bytes: int = 16 * MEBIBYTE  # of one file
-    scratch_bytes: int = (
-        64 * MEBIBYTE
-    )  # of each of /tmp, /dev/shm and what is written in the workspace beyond its files
+    scratch_bytes: int = 64 * MEBIBYTE  # of each of /tmp, /dev/shm and what the workspace gains beyond its files
     processes: int = 32
     open_files: int = 128
     output_bytes: int = MEBIBYTE  # of each stream that is kept; more is read, counted and dropped

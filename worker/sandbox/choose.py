@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
+from . import cgroups
 from .base import Limits, Program, Sandbox, SandboxFault
 from .bubblewrap import Bubblewrap
 from .rlimited import SETTING, Rlimited
-from .workspace import workspace
+from .workspace import sweep, workspace
 
 NAMES = ("bubblewrap", "subprocess")
 
@@ -47,4 +48,6 @@ def _made(allowed: bool) -> Sandbox:
             raise
         found = Rlimited(allowed=True)
         probe(found)
+    cgroups.sweep()
+    sweep()
     return found
