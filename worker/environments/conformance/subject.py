@@ -62,8 +62,8 @@ class Subject:
         """Sample episodes: as scripted, with a small budget, with injected failures, and without any action."""
         found = []
         if self.brief:
-            calls = [*made_up_calls(self.tools), FinishAction("", ())]
-            return [play(self.environment, self.tasks[0], script) for script in (calls, [])]
+            calls: list[Action] = [*made_up_calls(self.tools), FinishAction("", ())]
+            return [play(self.environment, self.tasks[0], calls), play(self.environment, self.tasks[0], [])]
         for task in sample_tasks(self.tasks):
             for script in self.scripts:
                 found.append(play(self.environment, task, script))
