@@ -50,6 +50,7 @@ from evidence.checks.plans import check_plans
 from evidence.checks.probes import check_probes
 from evidence.checks.replay import Recompute, check_replay
 from evidence.checks.rows import check_rows
+from evidence.checks.trials import check_trial_numbers, check_trial_rows
 from evidence.checks.updates import check_updates
 from evidence.hashing import Held
 from evidence.report import TOMBSTONED, Problem, StepLog, VerifyReport
@@ -118,6 +119,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
             check_documents(log)
         case 4:  # (4)
             check_rows(log)
+            check_trial_rows(log)
             check_heads(log)
         case 5:  # (5)
             check_blobs(log, store, hashed)
@@ -126,6 +128,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
             check_updates(log, store)
         case 7:  # (7)
             check_numbers(log)
+            check_trial_numbers(log, store)
         case 8:  # (8)
             check_metrics(log, store)
             check_probes(log)

@@ -156,6 +156,16 @@ def _store(kind: str, uid: str, value: dict[str, Any]) -> Document:
     return store_document(kind, uid, canonical_bytes(value))
 
 
+def unchanged_runs(execution: Execution) -> list[tuple[str, str]]:
+    """(arm, seed) of completed runs that committed no step: their final checkpoint is their parent."""
+    query = Run.objects.filter(execution=execution).select_related("arm", "head").order_by("arm__position", "seed")
+    return [
+        (run.arm.key, run.seed)
+        for run in query
+        if run.head.state == "completed" and run.head.checkpoint_id == run.parent_checkpoint_id
+    ]
+
+
 def build_closure(execution: Execution) -> dict[str, Any]:
     """Store every manifest and the aggregate; return the closure manifest that binds them."""
     body = plan_body(execution.plan_version)
@@ -184,11 +194,7 @@ def build_closure(execution: Execution) -> dict[str, Any]:
         endpoints=body["plan"]["endpoints"],
         strict_pairs=body["plan"]["strict_pairs"],
         items=item_facts(execution),
-        unchanged=[
-            (run.arm.key, run.seed)
-            for run in query
-            if run.head.state == "completed" and run.head.checkpoint_id == run.parent_checkpoint_id
-        ],
+        unchanged=unchanged_runs(execution),
     )
     aggregate_document = _store(AGGREGATE, str(execution.uid), aggregate)
     return {
