@@ -211,6 +211,9 @@ def test_metrics_of_an_arm_by_hand(collected: Any) -> None:
     assert value_of(answer, "l3.edit_unavailable_share", reason="format_error") == (0.0, count)
     terms = [item.edit for item in record.credits if item.edit is not None]
     selected = sum(term.selected_tokens for term in terms if term.difference)
+    signed = value_of(answer, "l3.edit_signed_mass", arm="M")[0]
+    sums = [np.sign(term.difference) * 0.125 * term.selected_tokens for term in terms if term.difference]
+    assert signed == pytest.approx(sum(sums) / count, abs=1e-12)
     mass = value_of(answer, "l3.edit_l1_mass", arm="M")[0]
     assert mass == pytest.approx(0.125 * selected / count)
     squared = value_of(answer, "l3.edit_squared_mass", arm="M")[0]

@@ -25,6 +25,7 @@ from workbench.contracts.wire import from_wire
 
 from .checkpoint import checked
 
+ROUNDING = 1e-12  # D is a difference of fractions, its verdicts are stored as floats
 CAPTURE_IDENTITIES = ("base_model", "adapter", "tokenizer", "formatter", "environment", "harness", "runtime")
 
 
@@ -133,7 +134,8 @@ def read_trials(group: UpdateGroup, record: GroupRecord, *, executed: bool) -> G
         d = None
         if known and item.original_utility is not None and item.without_utility is not None:
             d = item.original_utility - item.without_utility
-        if item.difference != d or (known and d is None):
+        same = item.difference == d if item.difference is None or d is None else abs(item.difference - d) < ROUNDING
+        if not same or (known and d is None):
             raise _mismatch(at, "difference", item.difference, f"{d}, the original verdict minus the one without")
     return found
 
