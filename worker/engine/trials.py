@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.contracts.canonical import sha256_hex
 from workbench.contracts.errors import EngineFault
-from workbench.contracts.records import POLICY_ERROR, VALID, GroupRecord, TrajectoryRecord, TurnRecord
+from workbench.contracts.records import GroupRecord, TrajectoryRecord
 from workbench.contracts.trials import (
     AVAILABLE,
     EXECUTE,
@@ -29,7 +28,6 @@ from workbench.contracts.trials import (
     SELECT,
     SELECTED,
     TRIAL_INCOMPLETE,
-    EditBlockRecord,
     GroupTrials,
     InterventionRecord,
     TrialRecord,
@@ -39,70 +37,18 @@ from workbench.contracts.trials import (
     tree_digest,
 )
 from workbench.contracts.wire import parse_record, record_bytes
-from worker.environments.base import Artefacts, Environment, Task, artefacts_of
+from worker.environments.base import Environment, Task, artefacts_of
 
 from . import own
 from .checkpoint import checked
 from .collect import Progress, read_tasks
-from .counterfactual import Intervention, judged_blocks, plan_intervention
+from .counterfactual import Intervention
 from .faults import reach
 from .identities import runtime_facts, runtime_identity
 from .trial_bench import Bench, Lists, agreement, difference, original_trial
+from .trial_choice import Choice, choices
 
 MOST_REPEATS = 16
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What snapshots alone say of one trajectory; made before any verdict is read.
-
-    ``trees`` before each decision and the final one; empty, with ``plan`` None, where the trajectory is
-    infrastructure-invalid and no tree was rebuilt.
-    """
-
-    trees: tuple[dict[str, str], ...]
-    contents: Mapping[str, bytes]
-    blocks: tuple[EditBlockRecord, ...]
-    plan: Intervention | None
-
-
-NOTHING = Choice((), {}, (), None)
-
-
-def choose(
-    artefacts: Artefacts, task: Task, turns: Sequence[TurnRecord], *, trajectory_uid: str, terminal: str, seed: str
-) -> Choice:
-    """Trees, blocks and the drawn block of one trajectory. Takes turns and no reward: it cannot see a verdict.
-
-    Raises ``EnvironmentFault`` where the recorded actions do not lead to the recorded states.
-    """
-    trees, contents = artefacts.trees(task, turns)
-    if len(trees) != len(turns) + 1 or [turn.decision for turn in turns] != list(range(len(turns))):
-        raise EngineFault(f"trees: got {len(trees)} of {len(turns)} turns, expected one before each decision and one")
-    plan = plan_intervention(
-        trees,
-        trajectory_uid=trajectory_uid,
-        seed=seed,
-        has_format_error=terminal == POLICY_ERROR,
-        is_test_path=artefacts.is_test_path,
-        has_content=contents.__contains__,
-    )
-    judged = judged_blocks(trees, artefacts.is_test_path, has_content=contents.__contains__)
-    blocks = tuple(
-        EditBlockRecord(block.decision, block.paths, dict(block.before), dict(block.after), reason is None, reason)
-        for block, reason in judged
-    )
-    return Choice(tuple(dict(tree) for tree in trees), contents, blocks, plan)
-
-
-def choices(record: GroupRecord, artefacts: Artefacts, task: Task, seed: str) -> list[Choice]:
-    """One a slot, in order."""
-    return [
-        choose(artefacts, task, item.turns, trajectory_uid=item.uid, terminal=str(item.terminal), seed=seed)
-        if item.status == VALID
-        else NOTHING
-        for item in record.trajectories
-    ]
 
 
 def _executed(
