@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from workbench.contracts.errors import EnvironmentFault
 from worker.environments.base import Task
 from worker.sandbox.base import SandboxFault
 from worker.sandbox.choose import get_sandbox
-from worker.verifiers.trial import ASSERTION, FAILED, HiddenTest, Observed, TrialReport, run_trial
+from worker.verifiers.trial import ASSERTION, FAILED, HiddenTest, Observed, run_trial
 
 KEPT, SHOWN_FAILURES, SHOWN_CHARACTERS = 4096, 20, 160
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -63,11 +63,12 @@ def _run(files: Mapping[str, str], tests: list[HiddenTest]) -> VisibleRun:
         raise EnvironmentFault(f"visible tests: {error}") from error
     if not report.complete:
         raise EnvironmentFault(f"visible tests: {report.unknown}")
-    return VisibleRun(_text(report, tests), sum(item.status != FAILED for item in report.observed), len(tests))
+    return VisibleRun(shown(report.observed, tests), sum(item.status != FAILED for item in report.observed), len(tests))
 
 
-def _text(report: TrialReport, tests: list[HiddenTest]) -> str:
-    failed = [(test, item) for test, item in zip(tests, report.observed, strict=True) if item.status == FAILED]
+def shown(observed: Sequence[Observed], tests: Sequence[HiddenTest]) -> str:
+    """The text of an Observation; ``observed`` one a test, in their order."""
+    failed = [(test, item) for test, item in zip(tests, observed, strict=True) if item.status == FAILED]
     lines = [f"{len(tests) - len(failed)} of {len(tests)} pass"]
     lines += [_line(test, item) for test, item in failed[:SHOWN_FAILURES]]
     if len(failed) > SHOWN_FAILURES:
