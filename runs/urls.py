@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people
+from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people, urls_trials
 from runs.views import (
     checkpoints,
     control,
@@ -29,6 +29,7 @@ urlpatterns = [
     *urls_filters.urlpatterns,
     *urls_layers.urlpatterns,
     *urls_logged.urlpatterns,
+    *urls_trials.urlpatterns,
     path("favicon.ico", now.favicon, name="favicon"),
     path("", now.now, name="now"),
     path("now/live/", now.live, name="now_live"),
