@@ -195,6 +195,7 @@ def build_closure(execution: Execution) -> dict[str, Any]:
         strict_pairs=body["plan"]["strict_pairs"],
         items=item_facts(execution),
         unchanged=unchanged_runs(execution),
+        planned={arm["key"]: arm["seeds"] for arm in body["arms"]},
     )
     aggregate_document = _store(AGGREGATE, str(execution.uid), aggregate)
     return {
