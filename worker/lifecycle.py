@@ -23,10 +23,12 @@ from runs.actions.execution import fail_run, interrupt_execution
 from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
+from runs.actions.record_controls import CONTROLS_JOB, commit_controls
 from runs.actions.record_probe import PROBE_JOB
 from runs.actions.record_trials import TRIALS_JOB
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
+from workbench.contracts.controls import ControlsResult
 from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.probe import ProbeResult
@@ -174,12 +176,31 @@ def _inspect(job: Job) -> None:
         jobs.finish(job, "failed", at=timezone.now(), error=str(error))
 
 
+def _controls(job: Job) -> None:
+    """Run the controls of an environment. A job of a study, outside any execution."""
+    lost, progress = _watched(job, "controls")
+    try:
+        found = engine_client(1).call("controls", job.spec["controls"], on_progress=progress, should_cancel=lost)
+    except RunnerFailed as error:
+        if error.boundary is None:
+            raise
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # it names what cannot be loaded or tried
+        return
+    try:
+        commit_controls(job, from_wire(ControlsResult, found), by=service_actor("worker"), at=timezone.now())
+    except StaleLease:
+        raise
+    except (ContractError, DomainError) as error:
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))
+
+
 _HANDLERS: dict[str, Callable[[Job], None]] = {
     "collect_shard": _collect,
     "evaluate_shard": _collect,
     "apply_update": _update,
     PROBE_JOB: _probe,
     TRIALS_JOB: _trials,
+    CONTROLS_JOB: _controls,
     "close_execution": _close,
     KIND: _inspect,
 }

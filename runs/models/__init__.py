@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .access import ApiToken, AuditEntry, IdempotencyRecord, SavedFilter
+from .controls import ControlSet, ControlSlot
 from .document import Document
 from .evaluation import EvaluationItem
 from .group import Group, Observation, RewardComponent, ToolCall, Trajectory, Turn
@@ -42,6 +43,8 @@ __all__ = [
     "BlobRef",
     "Checkpoint",
     "ConsumedGroup",
+    "ControlSet",
+    "ControlSlot",
     "Document",
     "EvaluationItem",
     "Execution",
