@@ -34,6 +34,7 @@ from evidence.checks.blobs import check_blobs, judged_tombstones
 from evidence.checks.captures import check_captures
 from evidence.checks.chains import check_chains
 from evidence.checks.closures import check_closures
+from evidence.checks.controls import check_control_rows
 from evidence.checks.documents import check_documents
 from evidence.checks.evidence_bytes import check_excerpts, check_sources
 from evidence.checks.evidence_claims import check_claims
@@ -120,6 +121,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
         case 4:  # (4)
             check_rows(log)
             check_trial_rows(log)
+            check_control_rows(log)
             check_heads(log)
         case 5:  # (5)
             check_blobs(log, store, hashed)
