@@ -227,15 +227,17 @@ class Script:
         return self.rng.random() < probability
 
 
-def demonstrations(seed: int, max_decisions: int, shapes: Collection[str]) -> Iterator[Demonstration]:
-    """An endless stream of scripted episodes, ``TASK_EPISODES`` a task; equal seeds give equal streams.
-
-    ``shapes``: of the task set; no task of that shape is demonstrated.
-    """
-    rng = Random(int(derive_seed("code_repair.demonstrations", seed)))
+def fresh_tasks(rng: Random, shapes: Collection[str]) -> Iterator[Built]:
+    """Endless sound proposals, none of a shape of the task set (``shapes``)."""
     while True:
         built = build(rng.choice(sorted(CODE_BASES)), rng)
-        if trouble(built) is not None or built.shape() in shapes:
-            continue
+        if trouble(built) is None and built.shape() not in shapes:
+            yield built
+
+
+def demonstrations(seed: int, max_decisions: int, shapes: Collection[str]) -> Iterator[Demonstration]:
+    """An endless stream of scripted episodes, ``TASK_EPISODES`` a task; equal seeds give equal streams."""
+    rng = Random(int(derive_seed("code_repair.demonstrations", seed)))
+    for built in fresh_tasks(rng, shapes):
         for _ in range(TASK_EPISODES):
             yield Script(built, rng, max_decisions).run()
