@@ -1,4 +1,4 @@
-"""Addresses of the pages of counterfactual trials."""
+"""Addresses of the pages about counterfactual trials."""
 
 from __future__ import annotations
 

@@ -145,6 +145,10 @@ def _update(
     )  # fmt: skip
     trained = 0
     for group in groups:
+        if group.signal != "signal" and not (
+            arm in "BM" and group.trial_set.interventions.exclude(difference=0).exists()
+        ):
+            continue
         for row in group.trajectories.prefetch_related("turns").order_by("slot"):
             add_credit(update, row, objective, arm)
             trained += row.policy_tokens

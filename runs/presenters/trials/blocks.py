@@ -10,7 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.models import Intervention, Trajectory, Trial, TrialSet, Turn
-from runs.presenters.trials.words import CAUSE, KIND, REASON, STATUS
+from runs.presenters.trials.words import CAUSE, REASON, STATUS
 from runs.storage import blob_store
 from runs.templatetags.ui import format_number
 from workbench.blobs import BlobError
@@ -43,11 +43,12 @@ class Block:
 
 @dataclass(frozen=True)
 class TurnCell:
-    """One turn of the strip. ``share`` of the trajectory's policy tokens; ``block`` None: it changed no file."""
+    """One turn. ``x``, ``width``: its policy tokens in a bar of 1,000 units; ``block`` None: it changed no file."""
 
     turn: Turn
     tool: str
-    share: float
+    x: float
+    width: float
     block: Block | None
 
 
@@ -113,12 +114,13 @@ def turn_cells(trajectory: Trajectory, blocks: Sequence[Block]) -> list[TurnCell
     turns = sorted(trajectory.turns.all(), key=lambda turn: turn.decision)
     total = sum(turn.policy_tokens for turn in turns)
     by_decision = {block.decision: block for block in blocks}
-    found = []
+    found, x = [], 0.0
     for turn in turns:
         call = getattr(turn, "tool_call", None)
         word = call.tool if call is not None else _("finish") if turn.finish else _("unparseable")
-        share = turn.policy_tokens / total if total else 0.0
-        found.append(TurnCell(turn, word, share, by_decision.get(turn.decision)))
+        width = 1000.0 * turn.policy_tokens / total if total else 0.0
+        found.append(TurnCell(turn, word, x, width, by_decision.get(turn.decision)))
+        x += width
     return found
 
 
@@ -216,8 +218,6 @@ class Verdicts:
 def verdicts_of(trajectory: Trajectory) -> Verdicts:
     """One query."""
     rows = list(Trial.objects.filter(trajectory=trajectory).order_by("pk"))
-    for row in rows:
-        row.word = KIND.get(row.kind, row.kind)
     first = {row.kind: row for row in rows if row.kind in (ORIGINAL, INTERVENTION)}
     again = [row for row in rows if row.kind in (FACTUAL_REPLAY, INTERVENTION_REPEAT)]
     return Verdicts(first.get(ORIGINAL), first.get(INTERVENTION), again)

@@ -118,7 +118,7 @@ def _boxes(
 
 
 def _term(credit: TrajectoryCredit, turns: Sequence[tuple[int, int]], weight: float, cap: float) -> Term:
-    edit: dict[str, Any] = credit.edit
+    edit: dict[str, Any] = credit.edit or {}
     total = sum(tokens for _decision, tokens in turns) or 1
     strip, x, place = [], 0.0, (0.0, 0.0)
     for decision, tokens in turns:

@@ -176,7 +176,7 @@ def rows_of(version: PlanVersion, asked: Asked) -> QuerySet[Any]:
                    "trajectory__invariants")
             .order_by("-pk")
         )  # fmt: skip
-    rows = Trial.objects.filter(trial_set__plan_version=version)
+    rows: QuerySet[Any] = Trial.objects.filter(trial_set__plan_version=version)
     if "causes" in str(asked.where):
         rows = rows.annotate(causes=Cast("observed", TextField()))
     return (

@@ -13,7 +13,7 @@ from runs.presenters.trials.words import NEGATIVE, OUTCOME, PARTIAL, SUCCESS, ZE
 
 WIDTH, HEIGHT, REACH = 360.0, 34.0, 2.0  # drawing units of a strip; D lies in [-2, 2]
 ORDER = (SUCCESS, PARTIAL, ZERO, NEGATIVE)
-BROKEN = 1.3  # a zero stem this many times the tallest other one is drawn broken
+BROKEN = 2.5  # a zero stem more than this many times the tallest other one is drawn broken
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ def stems_of(values: Sequence[float]) -> tuple[Stem, ...]:
     """One stem for each exact value, heights in one scale; a zero stem far above the others is broken."""
     counts = Counter(round(value, 9) + 0.0 for value in values)
     tallest = max((n for value, n in counts.items() if value), default=0)
-    scale = tallest if tallest else counts.get(0.0, 1)
+    nothing = counts.get(0.0, 0)
+    scale = tallest if tallest and nothing > BROKEN * tallest else max(tallest, nothing, 1)
     found = []
     for value, n in sorted(counts.items()):
-        broken = not value and bool(tallest) and n > BROKEN * tallest
+        broken = n > scale
         height = min(1.0, n / scale)
-        sign = "zero" if not value else "positive" if value > 0 else "negative"
+        sign = "nil" if not value else "positive" if value > 0 else "negative"
         found.append(Stem(value, n, _x(value), round(HEIGHT * (1 - height), 1), sign, broken))
     return tuple(found)
 

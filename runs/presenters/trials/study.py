@@ -63,10 +63,10 @@ def changes_of(version: PlanVersion, arms: Mapping[int, str]) -> list[Changed]:
     for arm, *values in rows.values_list(
         "run__arm_id", "skipped", "checkpoint_before__sha256", "checkpoint_after__sha256"
     ):
-        by_arm.setdefault(arm, []).append((values[0], values[1], values[2]))
+        by_arm.setdefault(arm, []).append((values[0], str(values[1]), str(values[2])))
     only = dict(
         Group.objects.filter(run__plan_version=version, purpose=TRAIN, signal__startswith="zero")
-        .filter(consumed__update__skipped__isnull=True, trajectories__credits__isnull=False)
+        .filter(consumed__update__skipped__isnull=True, trajectories__credits__edit__isnull=False)
         .order_by()
         .values_list("run__arm_id")
         .annotate(n=Count("pk", distinct=True))

@@ -63,7 +63,7 @@ def edits(request: HttpRequest, uid: UUID) -> HttpResponse:
         state=STATUS[item.status],
         statuses={key: word for key, (word, _why) in STATUS.items()},
         blocks=blocks,
-        block=block,
+        opened=block,
         cells=shown.turn_cells(found, blocks),
         files=files,
         verdicts=verdicts,

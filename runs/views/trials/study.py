@@ -45,7 +45,7 @@ def edit_credit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     columns = build_columns(version, runs, read_rows(version), shown.credits_of(version), ended=ended)
     aggregate, document = stored_aggregate(execution)
     effect = shown.effect_of(plan_body(version)["plan"], aggregate)
-    changes = shown.changes_of(version, {run.arm_id: run.arm.key for run in runs if run.arm is not None})
+    changes = shown.changes_of(version, {run.arm.pk: run.arm.key for run in runs if run.arm is not None})
     asked = [column for column in columns if column.mode is not None]
     crumbs = [*plan_crumbs(found), Crumb(_("Edit credit"), reverse("runs:edit_credit", args=[study, plan]))]
     return render_page(
