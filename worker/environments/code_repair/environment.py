@@ -97,6 +97,7 @@ class CodeRepair:
     verifier = VERIFIER
     judges_end_state = True  # a spent budget may succeed: the tree that was reached is what counts
     named_in_prompt = ("module", "function")
+    undemonstrated = ("list", "search")  # of use in larger trees: here the prompt lists every file
 
     def __init__(self, config: dict[str, Any]) -> None:
         unknown = sorted(set(config) - set(DEFAULTS))
