@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
-from runs.api import catalogue, cells, events, executions, logged, me, plans, records, schema, studies
+from runs.api import catalogue, cells, controls, events, executions, logged, me, plans, records, schema, studies
 from runs.api.problems import not_found
 
 
@@ -82,6 +82,10 @@ urlpatterns = [
     path("task-sets/<uuid:uid>", catalogue.OneTaskSet.as_view(), name="task_set"),
     path("tasks", catalogue.Tasks.as_view(), name="tasks"),
     path("tasks/<uuid:uid>", catalogue.OneTask.as_view(), name="task"),
+    path("controls", controls.Controls.as_view(), name="controls"),
+    path("controls/<uuid:uid>", controls.OneControls.as_view(), name="one_controls"),
+    path("controls/<uuid:uid>/slots", controls.ControlSlots.as_view(), name="control_slots"),
+    path("studies/<slug:slug>/controls", controls.RequestControls.as_view(), name="controls_request"),
     path("receipts", catalogue.Receipts.as_view(), name="receipts"),
     path("receipts/<hash:sha256>", catalogue.OneReceipt.as_view(), name="receipt"),
     path("receipts/<hash:sha256>/bytes", catalogue.ReceiptBytes.as_view(), name="receipt_bytes"),

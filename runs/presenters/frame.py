@@ -23,6 +23,7 @@ CATALOGUE = (
     ("runs:task_sets", _("Task sets")),
     ("runs:tasks", _("Tasks")),
     ("runs:environments", _("Environments")),
+    ("runs:controls", _("Environment controls")),
     ("runs:models", _("Models")),
 )
 WITHIN_RUNS = (

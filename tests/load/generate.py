@@ -21,6 +21,7 @@ from runs import models as m
 from runs.actions.actors import service_actor
 from runs.actions.plans import ensure_study, freeze_plan, save_draft
 from runs.actions.tasks import store_task_set
+from tests.controls.rows import controls_on
 from tests.pages.world import plan_document
 from workbench.contracts.canonical import canonical_bytes
 from workbench.db import drop_triggers, install_triggers
@@ -85,6 +86,7 @@ def _versions(size: Size) -> list[m.PlanVersion]:
         for i in range(size.tasks)
     ]  # fmt: skip
     task_set = store_task_set(canonical_bytes(tasks), environment="evidence_search", version="2")
+    controls_on(task_set, START, most=size.tasks)
     rows = list(task_set.all_tasks())
     splits = {
         s: [{"uid": str(t.uid), "sha256": t.task_sha256, "family": t.family} for t in rows if t.split == s]

@@ -30,6 +30,7 @@ from tests.people.rights_row import (
     Row,
 )
 from tests.people.rights_tracking import TRACKING
+from tests.people.rights_trials import TRIALS
 
 _PLAN = "/studies/{study}/plans/{plan}/"
 _DRAFT = "/studies/{study}/plans/{draft}/"
@@ -68,6 +69,7 @@ PAGES = [
     Row("runs:task_sets", "GET", "/task-sets/", EVERYONE),
     Row("runs:environments", "GET", "/environments/", EVERYONE),
     Row("runs:models", "GET", "/models/", EVERYONE),
+    Row("runs:controls", "GET", "/controls/", EVERYONE),
     Row("runs:compare", "GET", "/compare/", EVERYONE),
     Row("runs:groups", "GET", "/groups/", EVERYONE),
     Row("runs:trajectories", "GET", "/trajectories/", EVERYONE),
@@ -102,6 +104,7 @@ PAGES = [
     Row("runs:job", "GET", "/jobs/{job}/", READERS),
     Row("runs:task_set", "GET", "/task-sets/{task_set}/", READERS),
     Row("runs:task", "GET", "/tasks/{task}/", READERS),
+    Row("runs:one_controls", "GET", "/controls/{controls}/", READERS),
     Row("runs:pair", "GET", _PLAN + "pairs/e2f/e3/", READERS),
     Row("runs:plan_discarded", "GET", _PLAN + "discarded/", READERS),
     Row("runs:run_discarded", "GET", "/runs/{run}/discarded/", READERS),
@@ -217,6 +220,10 @@ API = [
     Row("api:task_set", "GET", _API + "task-sets/{task_set_uid}", READERS),
     Row("api:tasks", "GET", _API + "tasks", EVERYONE),
     Row("api:task", "GET", _API + "tasks/{task}", READERS),
+    Row("api:controls", "GET", _API + "controls", EVERYONE),
+    Row("api:one_controls", "GET", _API + "controls/{controls}", READERS),
+    Row("api:control_slots", "GET", _API + "controls/{controls}/slots", READERS),
+    Row("api:controls_request", "POST", _API + "studies/{study}/controls", WRITERS, {"environment": "code_repair"}),
     Row("api:receipts", "GET", _API + "receipts", EVERYONE),
     Row("api:receipt", "GET", _API + "receipts/{receipt}", READERS),
     Row("api:receipt_bytes", "GET", _API + "receipts/{receipt}/bytes", READERS),
@@ -225,4 +232,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS
+TABLE = PAGES + API + TRIALS + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS

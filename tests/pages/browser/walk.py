@@ -61,6 +61,8 @@ PAGES = {
     "runs:query_language": "/query-language/",
     "runs:filter_apply": "filter",
     "runs:task_sets": "/task-sets/",
+    "runs:controls": "/controls/",
+    "runs:one_controls": "controls",
     "runs:task_set": "task_set",
     "runs:tasks": "/tasks/",
     "runs:task": "task",
