@@ -33,16 +33,16 @@ class Noise:
     """Probabilities of the scripted repairer's departures from the ideal episode."""
 
     no_first_test: float = 0.05
-    skip_file: float = 0.08
-    explore: float = 0.30  # reads a file that no visible test names
+    skip_file: float = 0.06
+    explore: float = 0.40  # reads a file that no visible test names
     wrong_text: float = 0.10
     wrong_line: float = 0.03
     no_change: float = 0.04
     lazy_return: float = 0.03
-    harm: float = 0.14  # of a file read, that it edits a sound function in it
+    harm: float = 0.16  # of a file read, that it edits a sound function in it
     harmless: float = 0.20  # share of those that change no value
-    retest: float = 0.45
-    repair: float = 0.80  # after a test that still fails
+    retest: float = 0.60
+    repair: float = 0.85  # after a test that still fails
     malformed: float = 0.002  # per decision
 
 
