@@ -29,7 +29,7 @@ MAY_FETCH = {
     "workbench/benchmarks/servers.py",
     "evidence/outward/timestamps.py",
 }
-# Those that run text: sources that the generator, or the scripted repairer, has written from its templates, never a policy's.
+# Those that run text: sources that generator or scripted repairer wrote from templates, never a policy's.
 RUNS_OWN_TEXT = {
     "worker/environments/code_repair/generator.py": ["compile", "exec"],
     "worker/environments/code_repair/own_trees.py": ["compile", "exec"],
