@@ -319,7 +319,7 @@ def _selection(
     eligible = sorted(block.decision for block in item.blocks if block.eligible)
     drawn = None
     if eligible and not format_error:
-        drawn = eligible[int(derive_seed("edit-block", record.seed, item.trajectory_uid)) % len(eligible)]
+        drawn = eligible[int(derive_seed("edit-block", record.seed, trajectory.seed)) % len(eligible)]
     yield "selected", drawn, item.selected
     yield from _without(item, trees, drawn, changes)
 

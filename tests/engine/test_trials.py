@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +14,26 @@ from hypothesis import strategies as st
 
 from tests.engine import trial_world as world
 from tests.engine.trial_world import BREAK_C, GARBAGE, MEND_A, MEND_B, READ, SUBMIT, TASK, Blobs, episode
-from workbench.contracts.canonical import sha256_hex
+from workbench.contracts.canonical import derive_uid, sha256_hex
 from workbench.contracts.errors import EngineFault, EnvironmentFault
 from workbench.contracts.records import GroupRecord, RewardComponent, TrajectoryRecord
 from workbench.contracts.trials import (
     GroupTrials,
     InterventionRecord,
     TrialsResult,
+    TrialsSpec,
     read_snapshots,
     tree_digest,
 )
-from workbench.contracts.wire import parse_record
+from workbench.contracts.wire import from_wire, parse_record, to_wire
 from worker.engine import trial_choice
 from worker.engine.counterfactual import plan_intervention
+from worker.engine.identities import runtime_identity
+from worker.engine.service import handle
+from worker.engine.trial_choice import choices
 from worker.engine.trials import run_group_trials
+from worker.environments.code import CodeChanged
+from worker.environments.registry import environment_code
 from worker.verifiers.trial import Observed, TrialReport
 
 VERSION = world.environment().version
@@ -46,11 +53,24 @@ def seed_that_draws(item: TrajectoryRecord, decision: int) -> str:
     trees, _ = world.environment().trees(TASK, item.turns)
     for seed in map(str, range(50)):
         plan = plan_intervention(
-            trees, trajectory_uid=item.uid, seed=seed, has_format_error=False, is_test_path=lambda path: False
+            trees, own_seed=item.seed, seed=seed, has_format_error=False, is_test_path=lambda path: False
         )
         if plan.block is not None and plan.block.decision == decision:
             return seed
     raise AssertionError(f"no seed of 50 draws decision {decision}")
+
+
+def test_a_trajectory_that_two_arms_have_in_common_loses_the_same_block_in_both() -> None:
+    """Arms of one run seed share the seeds of their trajectories and nothing else that names them."""
+    drawn = set()
+    for seed in map(str, range(12)):
+        item = replace(episode(0, STEPS), seed=seed)
+        both = [replace(item, uid=str(derive_uid(None, f"{arm}{seed}"))) for arm in "BM"]
+        plans = [choice.plan for choice in choices(world.group(both, VERSION), world.environment(), TASK, "3")]
+        assert plans[0] is not None and plans[1] is not None
+        assert plans[0].block is not None and plans[0].block == plans[1].block
+        drawn.add(plans[0].block.decision)
+    assert drawn == {1, 2}
 
 
 @pytest.mark.parametrize(("decision", "without", "difference"), [(1, -1.0, 0.5), (2, 0.5, -1.0)])
@@ -303,7 +323,7 @@ def test_permuting_verifier_results_changes_nothing_chosen(
 
 def test_what_chooses_takes_turns_and_a_seed_and_nothing_that_holds_a_verdict() -> None:
     assert list(inspect.signature(trial_choice.choose).parameters) == [
-        "artefacts", "task", "turns", "trajectory_uid", "terminal", "seed",
+        "artefacts", "task", "turns", "own_seed", "terminal", "seed",
     ]  # fmt: skip
     source = inspect.getsource(trial_choice)
     assert "reward" not in source.partition('"""')[2].partition('"""')[2].replace("no reward", "")
@@ -314,3 +334,27 @@ def test_the_group_is_read_as_recorded() -> None:
     record = world.group(EPISODES, VERSION)
     assert isinstance(record, GroupRecord) and (found.group_uid, found.ordinal) == (record.uid, 3)
     assert found.fail_to_pass == ("add", "double") and found.pass_to_pass == ("one",)
+
+
+# --- the operation --------------------------------------------------------------------------------
+
+
+def test_the_operation_answers_as_the_function_does_and_refuses_other_code_and_runtimes(tmp_path: Path) -> None:
+    """Through the service and plain values, as the runner calls it; a job is held to the code that the plan binds."""
+    store, item = Blobs(), episode(0, STEPS)
+    code = environment_code(world.environment())
+    spec = world.specification(world.group([item], VERSION), store, VERSION)
+    reference = replace(spec.environment, code_sha256=code.sha256(), code=code.value())
+    spec = replace(spec, environment=reference, runtime=runtime_identity("float32"))
+
+    def ask(asked: TrialsSpec) -> dict[str, Any]:
+        return handle("trials", to_wire(asked), store=store, cache_dir=tmp_path, progress=said.append)
+
+    said: list[dict[str, Any]] = []
+    result = from_wire(TrialsResult, ask(spec))
+    assert result.record_sha256 == run_group_trials(spec, world.environment(), store).record_sha256
+    assert said == [{"stage": "trials", "finished": 1}]
+    with pytest.raises(EngineFault, match="runtime: got"):
+        ask(replace(spec, runtime="0" * 64))
+    with pytest.raises(CodeChanged, match="code_repair"):
+        ask(replace(spec, environment=replace(reference, code_sha256="0" * 64)))

@@ -51,7 +51,7 @@ def _one(row: Any, repair: Repair, settings: dict[str, Any], seed: str) -> tuple
     """The intervention of one trajectory and its trials."""
     uid, rng = str(row.uid), random.Random(f"trial:{row.uid}")
     plan = plan_intervention(
-        repair.trees, trajectory_uid=uid, seed=seed, has_format_error=row.terminal == "policy_error",
+        repair.trees, own_seed=row.seed, seed=seed, has_format_error=row.terminal == "policy_error",
         is_test_path=_is_test,
     )  # fmt: skip
     blocks = tuple(

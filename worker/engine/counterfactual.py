@@ -98,14 +98,18 @@ def eligible_blocks(
     return [block for block, reason in judged_blocks(trees, is_test_path, has_content=has_content) if reason is None]
 
 
-def select_block(blocks: Sequence[EditBlock], trajectory_uid: str, seed: str) -> EditBlock | None:
-    """One eligible block by a seeded draw over their order of decisions; None of none."""
+def select_block(blocks: Sequence[EditBlock], own_seed: str, seed: str) -> EditBlock | None:
+    """One eligible block by a seeded draw over their order of decisions; None of none.
+
+    ``own_seed``: the seed that the trajectory was sampled with. Arms of one run seed share it, so that a trajectory
+    that two arms have in common loses the same block in both.
+    """
     if not blocks:
         return None
     ordered = sorted(blocks, key=lambda block: block.decision)
     if len({block.decision for block in ordered}) != len(ordered):
         raise EngineFault("blocks: got two of one decision, expected one a turn")
-    return ordered[int(derive_seed("edit-block", seed, trajectory_uid)) % len(ordered)]
+    return ordered[int(derive_seed("edit-block", seed, own_seed)) % len(ordered)]
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ class Intervention:
 def plan_intervention(
     trees: Sequence[Tree],
     *,
-    trajectory_uid: str,
+    own_seed: str,
     seed: str,
     has_format_error: bool,
     is_test_path: Callable[[str], bool],
@@ -143,7 +147,7 @@ def plan_intervention(
     )
     if has_format_error:
         return Intervention(None, None, FORMAT_ERROR, len(eligible), len(blocks), len(changed), None)
-    block = select_block(eligible, trajectory_uid, seed)
+    block = select_block(eligible, own_seed, seed)
     if block is None:
         return Intervention(None, None, NO_ELIGIBLE_BLOCK, len(eligible), len(blocks), len(changed), None)
     tree = without_block(trees[-1], block)

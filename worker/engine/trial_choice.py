@@ -34,7 +34,7 @@ NOTHING = Choice((), {}, (), None)
 
 
 def choose(
-    artefacts: Artefacts, task: Task, turns: Sequence[TurnRecord], *, trajectory_uid: str, terminal: str, seed: str
+    artefacts: Artefacts, task: Task, turns: Sequence[TurnRecord], *, own_seed: str, terminal: str, seed: str
 ) -> Choice:
     """Trees, blocks and the drawn block of one trajectory. Takes turns and no reward: it cannot see a verdict.
 
@@ -45,7 +45,7 @@ def choose(
         raise EngineFault(f"trees: got {len(trees)} of {len(turns)} turns, expected one before each decision and one")
     plan = plan_intervention(
         trees,
-        trajectory_uid=trajectory_uid,
+        own_seed=own_seed,
         seed=seed,
         has_format_error=terminal == POLICY_ERROR,
         is_test_path=artefacts.is_test_path,
@@ -62,7 +62,7 @@ def choose(
 def choices(record: GroupRecord, artefacts: Artefacts, task: Task, seed: str) -> list[Choice]:
     """One a slot, in order."""
     return [
-        choose(artefacts, task, item.turns, trajectory_uid=item.uid, terminal=str(item.terminal), seed=seed)
+        choose(artefacts, task, item.turns, own_seed=item.seed, terminal=str(item.terminal), seed=seed)
         if item.status == VALID
         else NOTHING
         for item in record.trajectories
