@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from evidence.checks.blobs import check_blobs, judged_tombstones
+from evidence.checks.branches import check_branch_rows
 from evidence.checks.captures import check_captures
 from evidence.checks.chains import check_chains
 from evidence.checks.closures import check_closures
@@ -122,6 +123,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
             check_rows(log)
             check_trial_rows(log)
             check_control_rows(log)
+            check_branch_rows(log)
             check_heads(log)
         case 5:  # (5)
             check_blobs(log, store, hashed)

@@ -6,6 +6,7 @@ from django.urls import path
 
 from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people, urls_trials
 from runs.views import (
+    branches,
     checkpoints,
     control,
     groups,
@@ -47,6 +48,8 @@ urlpatterns = [
     path("runs/<uuid:uid>/<str:verb>/", control.control, name="run_control"),
     path("groups/<uuid:uid>/", groups.group, name="group"),
     path("trajectories/<uuid:uid>/", trajectories.trajectory, name="trajectory"),
+    path("trajectories/<uuid:uid>/branches/", branches.branches, name="branches"),
+    path("trajectories/<uuid:uid>/branches/ask/", branches.ask, name="branch_ask"),
     path("trajectories/<uuid:uid>/tokens.json", trajectories.tokens, name="trajectory_tokens"),
     path("evaluations/", lists.evaluations, name="evaluations"),
     path("checkpoints/", checkpoints.checkpoints, name="checkpoints"),

@@ -23,11 +23,13 @@ from runs.actions.execution import fail_run, interrupt_execution
 from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
+from runs.actions.record_branches import BRANCH_JOB, commit_branch
 from runs.actions.record_controls import CONTROLS_JOB, commit_controls
 from runs.actions.record_probe import PROBE_JOB
 from runs.actions.record_trials import TRIALS_JOB
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
+from workbench.contracts.branches import BranchResult
 from workbench.contracts.controls import ControlsResult
 from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
@@ -194,6 +196,27 @@ def _controls(job: Job) -> None:
         jobs.finish(job, "failed", at=timezone.now(), error=str(error))
 
 
+def _branch(job: Job) -> None:
+    """Continue a recorded trajectory from a state of it. A job of a study, outside any execution."""
+    lost, progress = _watched(job, "branch")
+    spec = handoff.branch_spec(job)
+    try:
+        found = engine_client(job.spec["threads"]).call(
+            "branch", to_wire(spec), on_progress=progress, should_cancel=lost
+        )
+    except RunnerFailed as error:
+        if error.boundary is None:
+            raise
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # another runtime, code or state
+        return
+    try:
+        commit_branch(job, from_wire(BranchResult, found), by=service_actor("worker"), at=timezone.now())
+    except StaleLease:
+        raise
+    except (ContractError, DomainError) as error:
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))
+
+
 _HANDLERS: dict[str, Callable[[Job], None]] = {
     "collect_shard": _collect,
     "evaluate_shard": _collect,
@@ -201,6 +224,7 @@ _HANDLERS: dict[str, Callable[[Job], None]] = {
     PROBE_JOB: _probe,
     TRIALS_JOB: _trials,
     CONTROLS_JOB: _controls,
+    BRANCH_JOB: _branch,
     "close_execution": _close,
     KIND: _inspect,
 }

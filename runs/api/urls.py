@@ -5,7 +5,21 @@ from __future__ import annotations
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
-from runs.api import catalogue, cells, controls, events, executions, logged, me, plans, records, schema, studies, trials
+from runs.api import (
+    branches,
+    catalogue,
+    cells,
+    controls,
+    events,
+    executions,
+    logged,
+    me,
+    plans,
+    records,
+    schema,
+    studies,
+    trials,
+)
 from runs.api.problems import not_found
 
 
@@ -88,6 +102,9 @@ urlpatterns = [
     path("task-sets/<uuid:uid>", catalogue.OneTaskSet.as_view(), name="task_set"),
     path("tasks", catalogue.Tasks.as_view(), name="tasks"),
     path("tasks/<uuid:uid>", catalogue.OneTask.as_view(), name="task"),
+    path("branches", branches.Branches.as_view(), name="branches"),
+    path("branches/<uuid:uid>", branches.OneBranch.as_view(), name="branch"),
+    path("trajectories/<uuid:uid>/branches", branches.RequestBranch.as_view(), name="branch_request"),
     path("controls", controls.Controls.as_view(), name="controls"),
     path("controls/<uuid:uid>", controls.OneControls.as_view(), name="one_controls"),
     path("controls/<uuid:uid>/slots", controls.ControlSlots.as_view(), name="control_slots"),

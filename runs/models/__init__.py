@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .access import ApiToken, AuditEntry, IdempotencyRecord, SavedFilter
+from .branches import BranchContinuation, StateBranch
 from .controls import ControlSet, ControlSlot
 from .document import Document
 from .evaluation import EvaluationItem
@@ -41,6 +42,7 @@ __all__ = [
     "Arm",
     "AuditEntry",
     "BlobRef",
+    "BranchContinuation",
     "Checkpoint",
     "ConsumedGroup",
     "ControlSet",
@@ -79,6 +81,7 @@ __all__ = [
     "RunTag",
     "RunTransition",
     "SavedFilter",
+    "StateBranch",
     "StreamHead",
     "Study",
     "Task",
