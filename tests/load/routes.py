@@ -18,6 +18,7 @@ from tests.load.evidence import UNMEASURED_EVIDENCE, evidence_addresses
 from tests.load.generate import Size, sha, uid
 from tests.load.logged import logged_addresses
 from tests.load.pages import addresses
+from tests.load.tried import tried_addresses
 
 # Words that the generated world holds, for keys whose example it does not hold.
 VALUES = {
@@ -51,7 +52,7 @@ UNMEASURED = UNMEASURED_EVIDENCE | frozenset({
     "logout", "account_logout", "account_inactive", "account_signup", "account_change_password",
     "account_reauthenticate", "account_login", "ready", "metrics", "api:token_revoke", "api:plan_create",
     "api:plan_validate", "api:plan_inspect", "api:plan_freeze", "api:plan_supersede", "api:plan_start",
-    "api:execution_control", "api:run_control", "api:controls_request", "api:not_found", "api:group_captures",
+    "api:execution_control", "api:run_control", "api:controls_request", "api:branch_request", "api:branch", "runs:branch_ask", "api:not_found", "api:group_captures",
     "api:trial_set", "api:trial", "api:intervention",
     "api:trajectory_tokens", "api:capture_bytes", "api:checkpoint_bytes", "api:me", "runs:plan_freeze_live",
     "runs:plan_inspect", "runs:plan_do_freeze", "runs:plan_start", "runs:plan_supersede", "runs:token_issue",
@@ -102,7 +103,8 @@ def details(size: Size) -> dict[str, str]:
         f"/trajectories/{trajectory}/against/{other}/", "/account/", "/users/", "/audit/", "/studies/new/",
         "/studies/study-3/people/", "/studies/study-3/audit/", "/query-language/",
         f"/receipts/?stream=run:{of('run', 5)}", f"/runs/{of('run', 0)}/layers/",
-        f"/updates/{of('update', 1)}/", f"/behind/{of('group', 1)}/",
+        f"/updates/{of('update', 1)}/", f"/behind/{of('group', 1)}/", f"/trajectories/{trajectory}/branches/",
+        *tried_addresses(of),
     ]  # fmt: skip
     objects = [
         "openapi.json", "studies/study-3", f"plans/{plan.uid}", f"plans/{plan.uid}/cells", f"plans/{plan.uid}/bytes",

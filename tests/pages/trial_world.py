@@ -39,7 +39,7 @@ def build(batches: int = 2, trained: int = 2) -> World:
                 add_trials(world, *add_group(world, None, parent, spec, "preflight"), actor)
         for key, credit in ARMS:
             _train(world, world.runs[f"{key}-s17"], credit, trained, actor)
-        texts = {"schema": "workbench.vocabulary/1", "tokenizer_sha256": fake_sha("tokenizer"),
+        texts = {"schema": "workbench.vocabulary/1", "tokenizer_sha256": fake_sha("repair-tokenizer"),
                  "texts": world.words.texts}  # fmt: skip
         table = json.dumps(texts, ensure_ascii=False).encode()
         m.BlobRef.objects.get_or_create(
@@ -57,7 +57,7 @@ def _freeze(world: World, actor: Any, batches: int) -> None:
     }
     bindings = {
         "policy": {
-            "base_model_sha256": fake_sha("base"), "tokenizer_sha256": fake_sha("tokenizer"),
+            "base_model_sha256": fake_sha("base"), "tokenizer_sha256": fake_sha("repair-tokenizer"),
             "parent_adapter_sha256": fake_sha("repair-parent"), "parent_adapter_bytes": 4096, "parameters": 550_000,
             "trainable_parameters": 36_000,
         },
@@ -97,7 +97,7 @@ def add_group(world: World, run: Any, checkpoint: Any, spec: Any, purpose: str) 
     group = m.Group.objects.create(
         uid=spec.group_uid, plan_version=world.version, run=run, checkpoint=checkpoint, purpose=purpose,
         condition="train", split="train", ordinal=spec.ordinal, task=task, failure_profile=spec.failure_profile,
-        identities={"base_model": fake_sha("base"), "tokenizer": fake_sha("tokenizer"), "reward": "1"},
+        identities={"base_model": fake_sha("base"), "tokenizer": fake_sha("repair-tokenizer"), "reward": "1"},
         policy_version=checkpoint.policy_version, eligible=True, signal=signal, mean=mean, sigma=sigma,
         record_sha256=fake_sha(spec.group_uid), capture_blob_sha256=blob_store().put(blob),
         capture_blob_bytes=len(blob), created_at=world.tick(4),
@@ -164,3 +164,17 @@ def _update(
         actor=actor, at=world.tick(),
     )  # fmt: skip
     return after
+
+
+def addresses(world: World) -> dict[str, str]:
+    """Addresses of its pages that hang on a row."""
+    known = m.Intervention.objects.filter(difference__gt=0, eligible_blocks__gt=1).earliest("pk")
+    wrong = m.Intervention.objects.filter(status="format_error").earliest("pk")
+    first = {key: m.UpdateBatch.objects.filter(run=world.runs[f"{key}-s17"]).earliest("batch") for key in "me"}
+    return {
+        "edits": f"/trajectories/{known.trajectory.uid}/edits/",
+        "untried_edit": f"/trajectories/{wrong.trajectory.uid}/edits/",
+        "tried_group": f"/groups/{known.trial_set.group.uid}/",
+        "coefficients": f"/updates/{first['m'].uid}/edit-credit/",
+        "terminal_coefficients": f"/updates/{first['e'].uid}/edit-credit/",
+    }

@@ -14,6 +14,7 @@ answered otherwise, ``token`` has its own eight letters.
 
 from __future__ import annotations
 
+from tests.people.rights_edit_pages import EDIT_PAGES
 from tests.people.rights_evidence import EVIDENCE
 from tests.people.rights_evidence_api import EVIDENCE_API
 from tests.people.rights_reviews import REVIEWS
@@ -104,6 +105,8 @@ PAGES = [
     Row("runs:job", "GET", "/jobs/{job}/", READERS),
     Row("runs:task_set", "GET", "/task-sets/{task_set}/", READERS),
     Row("runs:task", "GET", "/tasks/{task}/", READERS),
+    Row("runs:branches", "GET", "/trajectories/{trajectory}/branches/", READERS),
+    Row("runs:branch_ask", "POST", "/trajectories/{trajectory}/branches/ask/", WRITERS, {"decision": "99"}),
     Row("runs:one_controls", "GET", "/controls/{controls}/", READERS),
     Row("runs:pair", "GET", _PLAN + "pairs/e2f/e3/", READERS),
     Row("runs:plan_discarded", "GET", _PLAN + "discarded/", READERS),
@@ -220,6 +223,9 @@ API = [
     Row("api:task_set", "GET", _API + "task-sets/{task_set_uid}", READERS),
     Row("api:tasks", "GET", _API + "tasks", EVERYONE),
     Row("api:task", "GET", _API + "tasks/{task}", READERS),
+    Row("api:branches", "GET", _API + "branches", EVERYONE),
+    Row("api:branch", "GET", _API + "branches/{branch}", READERS),
+    Row("api:branch_request", "POST", _API + "trajectories/{trajectory}/branches", WRITERS, {"decision": 0}),
     Row("api:controls", "GET", _API + "controls", EVERYONE),
     Row("api:one_controls", "GET", _API + "controls/{controls}", READERS),
     Row("api:control_slots", "GET", _API + "controls/{controls}/slots", READERS),
@@ -232,4 +238,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API + TRIALS + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS
+TABLE = PAGES + API + TRIALS + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS + EDIT_PAGES

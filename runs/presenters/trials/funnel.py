@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -67,27 +68,27 @@ class Column:
     rows: tuple[Row, ...]
     geometry: Geometry | None
 
-    @property
+    @cached_property
     def is_pilot(self) -> bool:
         """Whether it speaks of preflight groups."""
         return self.scope is PILOT
 
-    @property
+    @cached_property
     def recorded(self) -> int:
         """Interventions that are recorded, whatever became of them."""
         return len(self.rows)
 
-    @property
+    @cached_property
     def count(self) -> dict[str, int]:
         """Fates by key."""
         return {part.key: part.count for part in self.parts}
 
-    @property
+    @cached_property
     def balanced(self) -> bool:
         """Whether the parts add up to what was planned."""
         return self.planned == sum(part.count for part in self.parts)
 
-    @property
+    @cached_property
     def band(self) -> list[tuple[Part, float, float]]:
         """Parts as pieces of a bar of 100 units: (part, x, width)."""
         found, x = [], 0.0
@@ -98,88 +99,88 @@ class Column:
                 x += width
         return found
 
-    @property
+    @cached_property
     def usable(self) -> Rate:
         """Queries with a D, of all planned."""
         return Rate(sum(row.status == AVAILABLE for row in self.rows), self.planned)
 
-    @property
+    @cached_property
     def signs(self) -> Signs:
         """Of all usable differences."""
         return signs_of(self.rows)
 
-    @property
+    @cached_property
     def failed(self) -> Signs:
         """Of usable differences whose original failed."""
         return signs_of(row for row in self.rows if row.failed)
 
-    @property
+    @cached_property
     def succeeded(self) -> Signs:
         """Of usable differences whose original succeeded."""
         return signs_of(row for row in self.rows if row.outcome == "success")
 
-    @property
+    @cached_property
     def known_failed(self) -> int:
         """Recorded originals with a known failed verdict, queried or not."""
         return sum(row.failed for row in self.rows)
 
-    @property
+    @cached_property
     def chosen(self) -> list[Row]:
         """Where a block was chosen."""
         return [row for row in self.rows if row.selected is not None]
 
-    @property
+    @cached_property
     def ratio(self) -> Middle:
         """m / L of the chosen turns."""
         return middle(row.ratio for row in self.rows)
 
-    @property
+    @cached_property
     def touched(self) -> Middle:
         """Share of the finally changed paths that the chosen block touches."""
         return middle(row.touched for row in self.chosen)
 
-    @property
+    @cached_property
     def empty(self) -> Rate:
         """Nothing is left of the patch without the block, of the blocks chosen."""
         return Rate(sum(bool(row.empty) for row in self.chosen), len(self.chosen))
 
-    @property
+    @cached_property
     def elsewhere(self) -> Rate:
         """Nonzero differences whose block touches no path of the final patch, of the nonzero ones."""
         some = [row for row in self.rows if row.difference]
         return Rate(sum(row.touched == 0 for row in some), len(some))
 
-    @property
+    @cached_property
     def replays(self) -> Rate:
         """Factual replays that agree with the original's labels, of the complete ones."""
         return Rate(sum(row.replays_agree for row in self.rows), sum(row.replays for row in self.rows))
 
-    @property
+    @cached_property
     def repeats(self) -> Rate:
         """Repeats of interventions that agree with the first, of the complete ones."""
         return Rate(sum(row.repeats_agree for row in self.rows), sum(row.repeats for row in self.rows))
 
-    @property
+    @cached_property
     def missing(self) -> Rate:
         """Without feedback, of those to be executed."""
         return missing(self.rows)
 
-    @property
+    @cached_property
     def missing_failed(self) -> Rate:
         """The same among known failed originals: completeness rules can withhold negative feedback."""
         return missing(row for row in self.rows if row.failed)
 
-    @property
+    @cached_property
     def missing_succeeded(self) -> Rate:
         """The same among successful originals."""
         return missing(row for row in self.rows if row.outcome == "success")
 
-    @property
+    @cached_property
     def infrastructure(self) -> int:
         """Slots without an outcome: they stand under "no original utility"."""
         return sum(row.valid != VALID for row in self.rows)
 
-    @property
+    @cached_property
     def broken(self) -> int:
         """Interventions of groups whose trials job broke."""
         return sum(row.broken is not None for row in self.rows)

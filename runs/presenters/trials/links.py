@@ -26,6 +26,11 @@ def trial_sets(version: PlanVersion) -> QuerySet[TrialSet]:
     return TrialSet.objects.filter(plan_version=version)
 
 
+def may_be_tried(version: PlanVersion) -> bool:
+    """Whether the plan asks for trials, or some are recorded all the same."""
+    return asks_for_trials(version) or trial_sets(version).exists()
+
+
 def has_trials(version: PlanVersion | None) -> bool:
     """Whether some trials are recorded. One query, and only where the plan asks for them."""
     return version is not None and asks_for_trials(version) and trial_sets(version).exists()

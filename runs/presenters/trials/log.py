@@ -41,6 +41,8 @@ SIGNS = {
     "zero": (_("exactly zero"), Q(difference=0)),
 }
 
+_HEAVY = ("trajectory__injections", "trajectory__invariants", "trajectory__group__task__prompt")
+
 
 @dataclass(frozen=True)
 class Field:
@@ -112,6 +114,7 @@ class Asked:
     fields: list[Field]
     where: Q
     scope: dict[str, str]
+    by_cause: bool
 
     @property
     def is_filtered(self) -> bool:
@@ -163,25 +166,25 @@ def read(given: Mapping[str, str], arms: Sequence[str]) -> Asked:
         if uid is not None:
             where &= Q(**{path: uid})
             scope[name] = str(uid)
-    return Asked(listed, fields, where, scope)
+    by_cause = any(field.name == "cause" and field.chosen for field in fields)
+    return Asked(listed, fields, where, scope, by_cause)
 
 
-def rows_of(version: PlanVersion, asked: Asked) -> QuerySet[Any]:
-    """Trials or queries, newest first, with what a line names."""
-    if asked.kind == QUERIES:
-        return (
-            Intervention.objects.filter(asked.where, trial_set__plan_version=version)
-            .select_related("trial_set__run", "trajectory__group__task")
-            .defer("blocks", "trial_set__fail_to_pass", "trial_set__pass_to_pass", "trajectory__injections",
-                   "trajectory__invariants")
-            .order_by("-pk")
-        )  # fmt: skip
-    rows: QuerySet[Any] = Trial.objects.filter(trial_set__plan_version=version)
-    if "causes" in str(asked.where):
+def keys_of(version: PlanVersion, asked: Asked) -> QuerySet[Any, int]:
+    """Row numbers of trials or queries, newest first: narrow, so that sorting costs little."""
+    model = Intervention if asked.kind == QUERIES else Trial
+    rows: QuerySet[Any] = model._default_manager.filter(trial_set__plan_version=version)
+    if asked.by_cause:
         rows = rows.annotate(causes=Cast("observed", TextField()))
-    return (
-        rows.filter(asked.where)
+    return rows.filter(asked.where).order_by("-pk").values_list("pk", flat=True)
+
+
+def rows_of(asked: Asked, keys: Sequence[int]) -> list[Any]:
+    """Those rows with what a line names, newest first. One query."""
+    model = Intervention if asked.kind == QUERIES else Trial
+    return list(
+        model._default_manager.filter(pk__in=list(keys))
         .select_related("trial_set__run", "trajectory__group__task")
-        .defer("trajectory__injections", "trajectory__invariants")
+        .defer(*_HEAVY, *(("blocks",) if asked.kind == QUERIES else ()))
         .order_by("-pk")
     )

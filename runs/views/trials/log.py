@@ -9,12 +9,12 @@ from django.views.decorators.http import require_safe
 
 from runs.presenters.frame import Crumb
 from runs.presenters.trials import log as shown
-from runs.presenters.trials.links import asks_for_trials
+from runs.presenters.trials.links import may_be_tried
 from runs.presenters.trials.words import STATUS
 from runs.views.base import paginate, render_page
 from runs.views.plans import chosen_version, load_plan, plan_crumbs
 
-PAGE = 40
+PAGE = 25
 
 
 @require_safe
@@ -22,13 +22,11 @@ def trials(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     """``?list=trials`` (default) or ``queries``, narrowed by the filters of the form."""
     found = load_plan(request, study, plan)
     version = chosen_version(request, found)
-    if version is None or not asks_for_trials(version):
+    if version is None or not may_be_tried(version):
         raise Http404("trials: expected a frozen plan that asks for trials")
     arms = list(version.arms.order_by("position").values_list("key", flat=True))
     asked = shown.read(request.GET, arms)
-    listing = paginate(request, shown.rows_of(version, asked), PAGE)
-    query = request.GET.copy()
-    query.pop("page", None)
+    listing = paginate(request, shown.keys_of(version, asked), PAGE)
     return render_page(
         request,
         "trials/log.html",
@@ -44,7 +42,6 @@ def trials(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         version=version,
         asked=asked,
         listing=listing,
-        rows=list(listing),
-        query=query.urlencode(),
+        rows=shown.rows_of(asked, list(listing)),
         statuses=STATUS,
     )

@@ -16,7 +16,7 @@ from runs.presenters.frame import Crumb
 from runs.presenters.results import stored_aggregate
 from runs.presenters.trials import study as shown
 from runs.presenters.trials.funnel import build_columns, fates
-from runs.presenters.trials.links import asks_for_trials, trial_sets
+from runs.presenters.trials.links import may_be_tried, trial_sets
 from runs.presenters.trials.quantities import quantities
 from runs.presenters.trials.rows import read_rows
 from runs.presenters.trials.spread import build_spreads, scatter
@@ -33,7 +33,7 @@ def edit_credit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     found = load_plan(request, study, plan)
     version = chosen_version(request, found)
     execution = getattr(version, "execution", None) if version is not None else None
-    if version is None or execution is None or not asks_for_trials(version):
+    if version is None or execution is None or not may_be_tried(version):
         raise Http404("edit credit: expected a started plan that asks for trials")
     runs = list(
         Run.objects.filter(plan_version=version)
