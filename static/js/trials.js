@@ -13,7 +13,7 @@
     seen.add(line.bound);
     const names = lines.filter((other) => other.bound === line.bound).map((other) => other.name).join(", ");
     const x = Array.from({ length: 41 }, (_, i) => 10 ** (-3 + (3 * i) / 40)).filter((value) => value * line.bound <= 2);
-    return [1, -1].map((sign) => ({ x, y: x.map((value) => sign * value * line.bound), type: "scatter", mode: "lines", line: { width: 1, color: css("--ink3"), dash: "dot" }, showlegend: false, hovertemplate: `${say.bound.replace("%name", names)}<extra></extra>` }));
+    return [1, -1].map((sign) => ({ x, y: x.map((value) => sign * value * line.bound), type: "scatter", mode: "lines", line: { width: 1, color: css("--ink3"), dash: "dot" }, showlegend: false, hovertemplate: `${say.bound.replace("{name}", names)}<extra></extra>` }));
   };
   const draw = () => {
     const seen = new Set();
