@@ -27,6 +27,7 @@ from workbench.blobs import BlobMissing
 
 PLAN = "/studies/edit-credit/plans/tried/"
 PAGE, LOG = f"{PLAN}edit-credit/", f"{PLAN}trials/"
+TRIED = re.compile(r'href="/(studies|updates|trajectories)/[^"]+/(edit-credit/"|trials/|edits/)')
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +258,7 @@ def test_nothing_is_shown_where_there_is_nothing(client: Client, tried: World, w
                     f"/trajectories/{trajectory.uid}/", f"/groups/{trajectory.group.uid}/",
                     "/studies/fatal-mask-pair/"):  # fmt: skip
         page = client.get(address).content.decode()
-        assert not re.search(r'href="/(studies|updates|trajectories)/[^"]+/(edit-credit/"|trials/|edits/)', page), address
+        assert not TRIED.search(page), address
 
 
 def test_pages_lead_to_trials(client: Client, tried: World, db: None) -> None:
