@@ -13,7 +13,7 @@ from runs.actions.jobs import ensure_job, finish
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.errors import DomainError
-from runs.models import Actor, BranchContinuation, Checkpoint, Document, Job, StateBranch, Study, Trajectory
+from runs.models import Actor, BranchContinuation, Checkpoint, Job, StateBranch, Study, Trajectory
 from runs.storage import blob_store, reference_blobs
 from workbench.blobs import BlobStore
 from workbench.contracts.branches import BRANCH, MOST_CONTINUATIONS, BranchResult, parse_branch, valid_counts
@@ -103,9 +103,8 @@ def record_branch(result: BranchResult, *, by: Actor, at: datetime, store: BlobS
     if trajectory is None:
         raise RecordError(f"trajectory_uid: got {record.trajectory_uid}, expected a recorded trajectory")
     turn = trajectory.turns.filter(decision=record.decision).first()
-    document = Document.objects.get(kind="group", subject_uid=trajectory.group.uid)
     for name, got, expected in (
-        ("group_sha256", record.group_sha256, document.sha256),
+        ("group_sha256", record.group_sha256, trajectory.group.record_sha256),
         ("reward", record.reward, trajectory.reward_total),
         ("state before", record.points[0].recorded_state_sha256, None if turn is None else turn.state_before),
     ):

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from runs.actions.actors import service_actor
 from runs.actions.record_branches import record_branch
-from runs.models import Document, StateBranch, Trajectory
+from runs.models import StateBranch, Trajectory
 from runs.storage import blob_store
 from workbench.contracts.branches import (
     AFTER,
@@ -53,10 +53,9 @@ def branch_record(
                 None if ended else "e" * 64, () if ended else items,
             )
         )  # fmt: skip
-    document = Document.objects.get(kind="group", subject_uid=group.uid)
     return BranchRecord(
         uid=branch_uid(str(trajectory.uid), decision, ordinal), trajectory_uid=str(trajectory.uid),
-        group_uid=str(group.uid), group_sha256=document.sha256, plan_sha256=group.plan_version.sha256,
+        group_uid=str(group.uid), group_sha256=group.record_sha256, plan_sha256=group.plan_version.sha256,
         task_uid=str(group.task.uid), decision=decision, ordinal=ordinal, seed=seed, count=3,
         base_model_sha256=group.checkpoint.base_model_sha256, adapter_sha256=group.checkpoint.sha256,
         policy_version=group.checkpoint.policy_version, sampling={}, max_decisions=6, reward=trajectory.reward_total,
