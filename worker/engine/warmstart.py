@@ -44,6 +44,7 @@ CODE = (
     "compact.py",
     "tiny_config.py",
     "tokenizer_build.py",
+    "training_path.py",
     "warmstart.py",
     "warmstart_probe.py",
     "warmstart_train.py",

@@ -114,7 +114,9 @@ CODE_REPAIR = WarmStartRecipe(
     tokenizer_demonstrations=800,
     pieces=CODE_PIECES,
     shape=TinyShape(layers=3),
-    sft=SftStage(steps=340, batch=16, demonstrations=4000, muon_lr=0.015, adamw_lr=0.005, observation_weight=0.3),
+    sft=SftStage(
+        steps=320, batch=16, demonstrations=4000, muon_lr=0.015, adamw_lr=0.005, observation_weight=0.3, is_direct=True
+    ),
     logit_scale=1.0,
     probe=ProbeStage(prompts=12, group=8, max_new_tokens=96, max_decisions=14),
     stress=None,
