@@ -2,15 +2,13 @@
 
 A trial is everything that a verdict costs: the workspace is written, the sandbox is set up, the driver runs the hidden
 calls, the sandbox and the workspace are removed. The bare process runs the same driver on the same calls in a folder
-that is already there. Overhead = trial - bare, pair by pair. Milliseconds of wall time; ``overhead_cpu_median_ms`` is
-CPU time of this process and of the children that it waited for, which a loaded machine stretches less.
+that is already there. Overhead = trial - bare, pair by pair. Milliseconds of wall time.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import resource
 import socket
 import subprocess
 import tempfile
@@ -101,12 +99,11 @@ def benchmark(sandbox: Sandbox, trials: int, say: Say) -> dict[str, Any]:
         pairs = [_pair(sandbox, subject, folder) for _ in range(trials + 1)][1:]
         say(f"{trials} trials")
         row = Row(tuple(item.report for item in pairs), traces(folder, (), groups))
-    total, bare = [item.trial.wall for item in pairs], [item.bare.wall for item in pairs]
+    total, bare = [item.trial for item in pairs], [item.bare for item in pairs]
     over = [mine - theirs for mine, theirs in zip(total, bare, strict=True)]
     return {
         "overhead_median_ms": quantile(over, 0.5),
         "overhead_p95_ms": quantile(over, 0.95),
-        "overhead_cpu_median_ms": quantile([item.trial.cpu - item.bare.cpu for item in pairs], 0.5),
         "trial_median_ms": quantile(total, 0.5),
         "trial_p95_ms": quantile(total, 0.95),
         "bare_median_ms": quantile(bare, 0.5),
@@ -132,43 +129,26 @@ def benchmark(sandbox: Sandbox, trials: int, say: Say) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """Milliseconds: wall time, and CPU time of this process and the children that it waited for."""
-
-    wall: float
-    cpu: float
-
-    def since(self, earlier: Spent) -> Spent:
-        """The difference of two readings."""
-        return Spent(self.wall - earlier.wall, self.cpu - earlier.cpu)
-
-
-@dataclass(frozen=True)
 class Pair:
-    """One trial and one bare process."""
+    """One trial and one bare process, in milliseconds of wall time."""
 
     report: TrialReport
-    trial: Spent
-    bare: Spent
-
-
-def _clock() -> Spent:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return Spent(1000 * time.perf_counter(), 1000 * sum(item.ru_utime + item.ru_stime for item in used))
+    trial: float
+    bare: float
 
 
 def _pair(sandbox: Sandbox, subject: Subject, folder: Path) -> Pair:
-    began = _clock()
+    began = time.perf_counter()
     report = run_trial(sandbox, subject.files, subject.tests, seconds=SECONDS, below=folder)
-    trial = _clock().since(began)
+    trial = 1000 * (time.perf_counter() - began)
     with workspace(subject.files, below=folder) as place:
         program = driver_program(subject.tests, SECONDS)
         argv = [*program.argv[:-1], str(DRIVER)]
-        began = _clock()
+        began = time.perf_counter()
         subprocess.run(
             argv, cwd=place, input=program.stdin, capture_output=True, check=True, env=dict(program.environment)
         )
-        return Pair(report, trial, _clock().since(began))
+        return Pair(report, trial, 1000 * (time.perf_counter() - began))
 
 
 def free_port() -> int:
