@@ -31,9 +31,11 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from evidence.checks.blobs import check_blobs, judged_tombstones
+from evidence.checks.branches import check_branch_rows
 from evidence.checks.captures import check_captures
 from evidence.checks.chains import check_chains
 from evidence.checks.closures import check_closures
+from evidence.checks.controls import check_control_rows
 from evidence.checks.documents import check_documents
 from evidence.checks.evidence_bytes import check_excerpts, check_sources
 from evidence.checks.evidence_claims import check_claims
@@ -50,6 +52,7 @@ from evidence.checks.plans import check_plans
 from evidence.checks.probes import check_probes
 from evidence.checks.replay import Recompute, check_replay
 from evidence.checks.rows import check_rows
+from evidence.checks.trials import check_trial_numbers, check_trial_rows
 from evidence.checks.updates import check_updates
 from evidence.hashing import Held
 from evidence.report import TOMBSTONED, Problem, StepLog, VerifyReport
@@ -118,6 +121,9 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
             check_documents(log)
         case 4:  # (4)
             check_rows(log)
+            check_trial_rows(log)
+            check_control_rows(log)
+            check_branch_rows(log)
             check_heads(log)
         case 5:  # (5)
             check_blobs(log, store, hashed)
@@ -126,6 +132,7 @@ def _run(log: StepLog, store: BlobStore, recompute: Recompute | None, hashed: di
             check_updates(log, store)
         case 7:  # (7)
             check_numbers(log)
+            check_trial_numbers(log, store)
         case 8:  # (8)
             check_metrics(log, store)
             check_probes(log)

@@ -33,7 +33,9 @@ from workbench.contracts.wire import to_wire
 FACT_COLUMNS = tuple(item.name for item in dataclasses.fields(OutcomeFacts))
 STEP_COLUMNS = tuple(item.name for item in dataclasses.fields(StepRecord))
 CREDIT_COLUMNS = tuple(
-    item.name for item in dataclasses.fields(TrajectoryCredit) if item.name not in ("trajectory_uid", "group_uid")
+    item.name
+    for item in dataclasses.fields(TrajectoryCredit)
+    if item.name not in ("trajectory_uid", "group_uid", "edit")
 )
 
 Columns = dict[str, Any]
@@ -217,8 +219,9 @@ def step_columns(record: StepRecord) -> Columns:
 
 
 def credit_columns(record: TrajectoryCredit) -> Columns:
-    """Columns of ``TrajectoryCredit``."""
-    return _with_nonfinite({name: getattr(record, name) for name in CREDIT_COLUMNS})
+    """Columns of ``TrajectoryCredit``. ``edit``: the record's as plain JSON, None where the arm has none."""
+    columns = _with_nonfinite({name: getattr(record, name) for name in CREDIT_COLUMNS})
+    return {**columns, "edit": to_wire(record.edit)}
 
 
 def trace_columns(record: TraceRef) -> Columns:

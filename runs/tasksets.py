@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from runs.access import PLAN_WRITE, REVIEW_WRITE, Principal, can, sees_everything, visible
+from runs.access import PLAN_WRITE, REVIEW_WRITE, Principal, can, sees_everything, study_ids, visible
 from runs.actions.plans import plan_body
-from runs.models import PlanVersion, Study, Task, TaskSet
+from runs.models import ControlSet, PlanVersion, Study, Task, TaskSet
 
 
 def visible_versions(principal: Principal) -> QuerySet[PlanVersion]:
@@ -42,6 +42,14 @@ def visible_task_sets(principal: Principal, bound: Iterable[str] | None = None) 
     if sees_everything(principal):
         return TaskSet.objects.all()
     return TaskSet.objects.filter(sha256__in=set(bound_task_sets(principal) if bound is None else bound))
+
+
+def visible_controls(principal: Principal) -> QuerySet[ControlSet]:
+    """Controls of visible task sets, and those that were asked for in a visible study."""
+    rows = ControlSet.objects.select_related("task_set")
+    if sees_everything(principal):
+        return rows
+    return rows.filter(Q(task_set__in=visible_task_sets(principal)) | Q(study__in=study_ids(principal)))
 
 
 def may_see_hidden(principal: Principal, task: Task) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people
+from runs import urls_catalogue, urls_compare, urls_filters, urls_layers, urls_logged, urls_people, urls_trials
 from runs.views import (
+    branches,
     checkpoints,
     control,
     groups,
@@ -29,6 +30,7 @@ urlpatterns = [
     *urls_filters.urlpatterns,
     *urls_layers.urlpatterns,
     *urls_logged.urlpatterns,
+    *urls_trials.urlpatterns,
     path("favicon.ico", now.favicon, name="favicon"),
     path("", now.now, name="now"),
     path("now/live/", now.live, name="now_live"),
@@ -46,6 +48,8 @@ urlpatterns = [
     path("runs/<uuid:uid>/<str:verb>/", control.control, name="run_control"),
     path("groups/<uuid:uid>/", groups.group, name="group"),
     path("trajectories/<uuid:uid>/", trajectories.trajectory, name="trajectory"),
+    path("trajectories/<uuid:uid>/branches/", branches.branches, name="branches"),
+    path("trajectories/<uuid:uid>/branches/ask/", branches.ask, name="branch_ask"),
     path("trajectories/<uuid:uid>/tokens.json", trajectories.tokens, name="trajectory_tokens"),
     path("evaluations/", lists.evaluations, name="evaluations"),
     path("checkpoints/", checkpoints.checkpoints, name="checkpoints"),

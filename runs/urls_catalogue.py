@@ -6,6 +6,7 @@ from typing import Any
 
 from django.urls import path
 
+from runs.views import controls
 from runs.views.catalogue import editor, freeze, registry, tasks
 
 _PLAN = "studies/<slug:study>/plans/<slug:plan>"
@@ -25,4 +26,6 @@ urlpatterns: list[Any] = [
     path("tasks/<uuid:uid>/", tasks.task, name="task"),
     path("environments/", registry.environments, name="environments"),
     path("models/", registry.models, name="models"),
+    path("controls/", controls.controls, name="controls"),
+    path("controls/<uuid:uid>/", controls.one_controls, name="one_controls"),
 ]

@@ -4,8 +4,8 @@ Variables: WORKBENCH_HOME, WORKBENCH_CACHE_HOME, WORKBENCH_DEBUG, WORKBENCH_SECR
 WORKBENCH_ALLOWED_HOSTS, WORKBENCH_TRUSTED_ORIGINS, WORKBENCH_HTTPS, WORKBENCH_LOG_LEVEL, DATABASE_URL,
 WORKBENCH_BROKER_URL or REDIS_URL; of accounts WORKBENCH_SIGNUP, WORKBENCH_TRUSTED_PROXIES; of operations
 WORKBENCH_LOG_FORMAT, WORKBENCH_METRICS_PUBLIC, WORKBENCH_MIN_FREE_MB; of evidence WORKBENCH_WATCH_ROOTS; of what
-leaves the house WORKBENCH_TSA_URL, WORKBENCH_TSA_ROOTS. All are optional. WORKBENCH_PROCESS is set by the supervisor
-alone.
+leaves the house WORKBENCH_TSA_URL, WORKBENCH_TSA_ROOTS; of the sandbox WORKBENCH_ALLOW_UNISOLATED. All are optional.
+WORKBENCH_PROCESS is set by the supervisor alone.
 """
 
 from __future__ import annotations
@@ -149,6 +149,8 @@ CACHE_HOME = read_folder("WORKBENCH_CACHE_HOME", user_cache())
 BLOB_ROOT = HOME.blobs
 
 DEBUG = read_flag("WORKBENCH_DEBUG", default=False)
+# Checked here, so that a wrong value stops the start; the engine's process reads the variable itself.
+ALLOW_UNISOLATED = read_flag("WORKBENCH_ALLOW_UNISOLATED", default=False)
 SECRET_KEY = secret_key(HOME)
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *read_list("WORKBENCH_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = read_list("WORKBENCH_TRUSTED_ORIGINS")

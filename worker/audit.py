@@ -12,15 +12,18 @@ from functools import lru_cache
 from typing import Any
 
 from runs.actions.plans import plan_body
-from runs.models import PlanVersion
+from runs.actions.record_trials import parse_trials
+from runs.models import Document, PlanVersion
 from runs.models import Task as TaskRow
 from workbench.contracts import layout
 from workbench.contracts.capture import Capture
 from workbench.contracts.failures import injected_ordinals
 from workbench.contracts.records import FINISH, VALID, GroupRecord, TrajectoryRecord, TurnRecord
+from workbench.contracts.trials import TRIALS, tree_digest, trials_uid
 from workbench.contracts.wire import to_wire
 from worker.engine.outcomes import eligibility, injection_records, outcome_facts
-from worker.environments.base import Environment, FinishAction, Session, Task, ToolAction
+from worker.engine.trial_choice import choices
+from worker.environments.base import Environment, FinishAction, Session, Task, ToolAction, artefacts_of
 from worker.environments.registry import (
     RewardRules,
     environment_code_sha256,
@@ -76,10 +79,41 @@ def recompute(record: GroupRecord, captures: Mapping[str, bytes]) -> Iterator[Di
         expected = injection_records(injected_ordinals(record.failure_profile), item.turns)
         if item.turns and expected != item.injections:
             yield item.uid, "injections", to_wire(expected), to_wire(item.injections)
+    yield from _tried(record, task, environment)
     if record.purpose != "evaluate":
         expected_eligible = eligibility(record.trajectories, len(record.trajectories))[0]
         if expected_eligible != record.eligible:
             yield record.uid, "eligible", expected_eligible, record.eligible
+
+
+def _tried(record: GroupRecord, task: Task, environment: Environment) -> Iterator[Difference]:
+    """Trees, blocks, eligibility and the draw of a group that was tried, from its actions; no test runs."""
+    document = Document.objects.filter(kind=TRIALS, subject_uid=trials_uid(record.uid)).first()
+    artefacts = artefacts_of(environment)
+    if document is None:
+        return
+    stored = parse_trials(bytes(document.bytes))
+    if artefacts is None:
+        yield record.uid, "trials", "an environment that keeps artefacts", environment.id
+        return
+    if stored.unavailable is not None:
+        return
+    for name, expected, got in zip(
+        ("fail_to_pass", "pass_to_pass"), artefacts.lists(task), (stored.fail_to_pass, stored.pass_to_pass), strict=True
+    ):
+        if tuple(expected) != got:
+            yield record.uid, f"trials {name}", expected, got
+    chosen = choices(record, artefacts, task, stored.seed)
+    for item, choice in zip(stored.interventions, chosen, strict=True):
+        plan, trees = choice.plan, choice.trees
+        pairs: list[tuple[str, Any, Any]] = [
+            ("blocks", choice.blocks, item.blocks),
+            ("selected", None if plan is None or plan.block is None else plan.block.decision, item.selected),
+            ("final_tree_sha256", tree_digest(trees[-1]) if trees else None, item.final_tree_sha256),
+        ]
+        for what, expected, got in pairs:
+            if to_wire(expected) != to_wire(got):
+                yield item.trajectory_uid, f"intervention {what}", to_wire(expected), to_wire(got)
 
 
 def _carried(item: TrajectoryRecord, captures: Mapping[str, bytes]) -> Iterator[Difference]:

@@ -7,11 +7,14 @@ from typing import Any
 from runs.actions.advance import policy_of
 from runs.actions.execution import bound_runtimes
 from runs.actions.plans import plan_body
-from runs.models import Checkpoint, Document, Execution, Group, Job, Run, RunHead, Turn
+from runs.models import Checkpoint, Document, Execution, Group, Job, Run, RunHead, Trajectory, Turn
 from workbench.contracts import layout
+from workbench.contracts.branches import BranchSpec, branch_seed, branch_uid
 from workbench.contracts.jobs import CollectSpec, EnvironmentRef, GroupSpec, PolicyRef, UpdateGroup, UpdateSpec
 from workbench.contracts.probe import CONDITION, PROBE, ProbeSpec
-from workbench.contracts.records import CaptureRef
+from workbench.contracts.records import CaptureRef, GroupRecord
+from workbench.contracts.trials import TRIALS, TrialsSpec, trials_uid
+from workbench.contracts.wire import parse_record
 
 BINDINGS = "bindings"
 
@@ -160,8 +163,70 @@ def update_spec(job: Job) -> UpdateSpec:
     )
 
 
+def trials_spec(job: Job) -> TrialsSpec:
+    """Specification of a ``run_trials`` job: one recorded group, tried as the plan asks."""
+    execution = _execution(job)
+    body = plan_body(execution.plan_version)
+    group = Group.objects.select_related("checkpoint").get(uid=job.spec["group"])
+    document = Document.objects.get(kind="group", subject_uid=group.uid)
+    settings = layout.trial_settings(body, group.purpose, None if job.run is None else job.run.arm.key)
+    if settings is None:
+        raise ValueError(f"job {job.key}: got trials, expected none: the plan asks for none here")
+    return TrialsSpec(
+        trials_uid=trials_uid(str(group.uid)),
+        run_uid=str(execution.uid if job.run is None else job.run.uid),
+        plan_sha256=execution.plan_version.sha256,
+        record_json=bytes(document.bytes).decode(),
+        record_sha256=document.sha256,
+        policy=policy_ref(body, group.checkpoint),
+        environment=environment_ref(body),
+        reward=reward_ref(body),
+        seed=layout.trial_seed(body, None if job.run is None else job.run.seed),
+        settings=settings,
+        runtime=bound_runtimes(execution)[-1],
+    )
+
+
+def branch_spec(job: Job) -> BranchSpec:
+    """Specification of a ``branch_state`` job: one decision of a recorded trajectory under a checkpoint."""
+    rows = Trajectory.objects.select_related("group__plan_version", "group__task", "group__run__arm")
+    trajectory = rows.get(uid=job.spec["trajectory"])
+    group, decision = trajectory.group, job.spec["decision"]
+    body = plan_body(group.plan_version)
+    document = Document.objects.get(kind="group", subject_uid=group.uid)
+    record = parse_record(GroupRecord, bytes(document.bytes))
+    own = next(item for item in record.trajectories if item.uid == str(trajectory.uid))
+    config = (
+        layout.arm_of(body, group.run.arm.key)["config"] if group.run is not None and group.run.arm else body["plan"]
+    )
+    turn = trajectory.turns.get(decision=decision)
+    turn.trajectory = trajectory
+    ordinals = tuple(item.ordinal for item in own.injections)
+    spec = GroupSpec(str(group.uid), group.ordinal, str(group.task.uid), group.failure_profile, ordinals, ())
+    return BranchSpec(
+        uid=branch_uid(str(trajectory.uid), decision, job.spec["ordinal"]),
+        trajectory_uid=str(trajectory.uid),
+        decision=decision,
+        ordinal=job.spec["ordinal"],
+        count=job.spec["count"],
+        seed=branch_seed(str(trajectory.uid), decision, job.spec["ordinal"]),
+        record_json=bytes(document.bytes).decode(),
+        record_sha256=document.sha256,
+        capture_blob_sha256=group.capture_blob_sha256,
+        capture=_capture_ref(turn),
+        group=spec,
+        policy=policy_ref(body, Checkpoint.objects.get(uid=job.spec["checkpoint"])),
+        environment=environment_ref(body),
+        reward=reward_ref(body),
+        sampling=dict(record.sampling),
+        max_decisions=config["rollout"]["max_decisions"],
+        runtime=bound_runtimes(group.plan_version.execution)[-1],
+    )
+
+
 def _update_group(group: Group) -> UpdateGroup:
     document = Document.objects.get(kind="group", subject_uid=group.uid)
+    trials = Document.objects.filter(kind=TRIALS, subject_uid=trials_uid(str(group.uid))).first()
     turns = Turn.objects.filter(trajectory__group=group).order_by("trajectory__slot", "decision")
     captures = tuple(_capture_ref(turn) for turn in turns.select_related("trajectory"))
     return UpdateGroup(
@@ -169,6 +234,8 @@ def _update_group(group: Group) -> UpdateGroup:
         record_sha256=document.sha256,
         capture_blob_sha256=group.capture_blob_sha256,
         captures=captures,
+        trials_json=None if trials is None else bytes(trials.bytes).decode(),
+        trials_sha256=None if trials is None else trials.sha256,
     )
 
 

@@ -23,18 +23,24 @@ from runs.actions.execution import fail_run, interrupt_execution
 from runs.actions.inspection import KIND, record_answer
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
+from runs.actions.record_branches import BRANCH_JOB, commit_branch
+from runs.actions.record_controls import CONTROLS_JOB, commit_controls
 from runs.actions.record_probe import PROBE_JOB
 from runs.actions.runs_control import pause_execution
+from runs.actions.record_trials import TRIALS_JOB
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
+from workbench.contracts.branches import BranchResult
+from workbench.contracts.controls import ControlsResult
 from workbench.contracts.errors import ContractError
 from workbench.contracts.jobs import CollectResult, UpdateResult
 from workbench.contracts.probe import ProbeResult
+from workbench.contracts.trials import TrialsResult
 from workbench.contracts.wire import from_wire, to_wire
 from workbench.logcontext import job_fields
 from workbench.room import no_room, why_no_room
 from workbench.settings import child_environment
-from worker import handoff, recorder
+from worker import handoff, recorder, recorder_trials
 from worker.closing import collect_sources, write_notes
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 
@@ -149,6 +155,11 @@ def _probe(job: Job) -> None:
     recorder.commit_probe(job, checkpoint, result)
 
 
+def _trials(job: Job) -> None:
+    result = from_wire(TrialsResult, _call(job, "trials", handoff.trials_spec(job)))
+    recorder_trials.commit_trials(job, result)
+
+
 def _close(job: Job) -> None:
     recorder.commit_close(job)
     if job.execution is not None:
@@ -175,11 +186,53 @@ def _inspect(job: Job) -> None:
         jobs.finish(job, "failed", at=timezone.now(), error=str(error))
 
 
+def _controls(job: Job) -> None:
+    """Run the controls of an environment. A job of a study, outside any execution."""
+    lost, progress = _watched(job, "controls")
+    try:
+        found = engine_client(1).call("controls", job.spec["controls"], on_progress=progress, should_cancel=lost)
+    except RunnerFailed as error:
+        if error.boundary is None:
+            raise
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # it names what cannot be loaded or tried
+        return
+    try:
+        commit_controls(job, from_wire(ControlsResult, found), by=service_actor("worker"), at=timezone.now())
+    except StaleLease:
+        raise
+    except (ContractError, DomainError) as error:
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))
+
+
+def _branch(job: Job) -> None:
+    """Continue a recorded trajectory from a state of it. A job of a study, outside any execution."""
+    lost, progress = _watched(job, "branch")
+    spec = handoff.branch_spec(job)
+    try:
+        found = engine_client(job.spec["threads"]).call(
+            "branch", to_wire(spec), on_progress=progress, should_cancel=lost
+        )
+    except RunnerFailed as error:
+        if error.boundary is None:
+            raise
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))  # another runtime, code or state
+        return
+    try:
+        commit_branch(job, from_wire(BranchResult, found), by=service_actor("worker"), at=timezone.now())
+    except StaleLease:
+        raise
+    except (ContractError, DomainError) as error:
+        jobs.finish(job, "failed", at=timezone.now(), error=str(error))
+
+
 _HANDLERS: dict[str, Callable[[Job], None]] = {
     "collect_shard": _collect,
     "evaluate_shard": _collect,
     "apply_update": _update,
     PROBE_JOB: _probe,
+    TRIALS_JOB: _trials,
+    CONTROLS_JOB: _controls,
+    BRANCH_JOB: _branch,
     "close_execution": _close,
     KIND: _inspect,
 }
@@ -232,6 +285,9 @@ def _fail(job: Job, state: str, reason: str) -> None:
     try:
         if job.kind == PROBE_JOB:  # no result of the experiment rests on it
             recorder.commit_probe_unavailable(job, state, reason)
+            return
+        if job.kind == TRIALS_JOB:  # a model failure stays one; its group trains without credit from edits
+            recorder_trials.commit_trials_unavailable(job, state, reason)
             return
         with transaction.atomic():
             if job.execution is None:

@@ -60,9 +60,10 @@ def _machine(timing: dict[str, float] | None) -> dict[str, Any]:
     return {"host": socket.gethostname(), "platform": platform.platform(), "timing": timing or {}}
 
 
-def _receipt(
+def write_receipt(
     job: Job, kind: str, body: dict[str, Any], actor: Actor, at: datetime, timing: dict[str, float] | None
 ) -> None:
+    """Append what a job did to the stream of its run, or of its execution where it has no run."""
     stream = f"run:{job.run.uid}" if job.run is not None else f"execution:{job.execution.uid}"
     full = {"job": job.key, "attempt": job.attempt, "owner": job.owner, **body, "machine": _machine(timing)}
     append_receipt(stream, kind, str(job.uid), full, actor=actor, at=at)
@@ -148,7 +149,7 @@ def _commit_groups(
             "checkpoint": checkpoint.sha256,
             "groups": [[str(row.uid), row.record_sha256, row.capture_blob_sha256] for row in rows],
         }
-        _receipt(job, "shard.collected" if state == "succeeded" else "shard.lost", body, actor, at, timing)
+        write_receipt(job, "shard.collected" if state == "succeeded" else "shard.lost", body, actor, at, timing)
         advance(execution, actor=actor, at=at)
 
 
@@ -201,7 +202,9 @@ def commit_update(job: Job, result: UpdateResult) -> None:
             "steps": len(record.steps),
             "skipped": record.skipped,
         }
-        _receipt(job, "update.applied" if record.skipped is None else "update.skipped", body, actor, at, result.timing)
+        write_receipt(
+            job, "update.applied" if record.skipped is None else "update.skipped", body, actor, at, result.timing
+        )
         if record.skipped == "non_finite":
             fail_run(run, reason=f"update {record.batch}: a non-finite loss or gradient was refused", by=actor, at=at)
         advance(execution, actor=actor, at=at)
@@ -232,7 +235,7 @@ def commit_probe(job: Job, checkpoint: Checkpoint, result: ProbeResult) -> None:
             "cost": dataclasses.asdict(record.cost),
             "unavailable": [[item.part, item.reason] for item in record.unavailable],
         }
-        _receipt(job, RECORDED, body, actor, at, result.timing)
+        write_receipt(job, RECORDED, body, actor, at, result.timing)
         advance(execution, actor=actor, at=at)
 
 
@@ -243,7 +246,7 @@ def commit_probe_unavailable(job: Job, state: str, reason: str) -> None:
         execution = lock_execution(job.execution)
         jobs.finish(job, state, at=at, error=reason)
         body = {"batch": job.spec["batch"], "checkpoint": job.spec["checkpoint"], "state": state, "reason": reason}
-        _receipt(job, NOT_AVAILABLE, body, actor, at, None)
+        write_receipt(job, NOT_AVAILABLE, body, actor, at, None)
         advance(execution, actor=actor, at=at)
 
 

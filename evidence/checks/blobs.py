@@ -8,7 +8,7 @@ from evidence.hashing import Held, hash_held
 from evidence.report import TOMBSTONED, StepLog
 from runs.actions.retention import kept_for_good
 from runs.actions.tombstones import standing_tombstones
-from runs.models import BlobRef, Checkpoint, Group, TaskSet, UpdateBatch
+from runs.models import BlobRef, Checkpoint, Group, TaskSet, TrialSet, UpdateBatch
 from workbench.blobs import BlobStore
 
 CHUNK = 1000
@@ -24,6 +24,7 @@ def referenced() -> Iterator[tuple[str, str, int | None]]:
         ("runs_updatebatch", UpdateBatch.objects.all(), "optimizer_after", None),
         ("runs_updatebatch", UpdateBatch.objects.all(), "old_logprobs_sha256", None),
         ("runs_updatebatch", UpdateBatch.objects.all(), "trace_blob_sha256", None),
+        ("runs_trialset", TrialSet.objects.all(), "snapshots_sha256", None),
     ):
         names = (column, size) if size else (column,)
         for found in rows.order_by("pk").values_list(*names).iterator(chunk_size=CHUNK):

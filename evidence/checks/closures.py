@@ -13,6 +13,7 @@ from runs.actions.closure import (
     evaluation_manifests,
     item_facts,
     run_manifest,
+    unchanged_runs,
 )
 from runs.actions.plans import plan_body
 from runs.models import Document, Execution, Job, Run, Turn
@@ -63,7 +64,8 @@ def _closure(log: StepLog, execution: Execution, closure: dict[str, Any]) -> Non
         _same(log, label, "items", len(manifest["items"]), item["items"])
     aggregate = build_aggregate(
         plan_sha256=execution.plan_version.sha256, endpoints=body["plan"]["endpoints"],
-        strict_pairs=body["plan"]["strict_pairs"], items=item_facts(execution),
+        strict_pairs=body["plan"]["strict_pairs"], items=item_facts(execution), unchanged=unchanged_runs(execution),
+        planned={arm["key"]: arm["seeds"] for arm in body["arms"]},
     )  # fmt: skip
     _same(log, f"{AGGREGATE}:{execution.uid}", "sha256", digest(aggregate), closure["aggregate_sha256"])
     _same(log, f"{AGGREGATE}:{execution.uid}", "sha256", digest(aggregate), _stored(AGGREGATE, str(execution.uid)))

@@ -51,6 +51,12 @@ def recorded(kind: str, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]
         yield "update", body["update"], body["record_sha256"]
     elif kind == "probe.recorded":
         yield "probe", body["probe"], body["record_sha256"]
+    elif kind in ("trials.recorded", "trials.unavailable") and "trials" in body:
+        yield "trials", body["trials"], body["record_sha256"]
+    elif kind == "controls.recorded":
+        yield "controls", body["controls"], body["record_sha256"]
+    elif kind == "branch.recorded":
+        yield "branch", body["branch"], body["record_sha256"]
     elif kind == "execution.closed":
         yield "closure", value["subject"], body["manifest_sha256"]
     elif kind == "plan.frozen":

@@ -74,11 +74,12 @@ def _objective(body: dict[str, Any] | None, record: GroupRecord) -> dict[str, An
 
 
 def reward_total(item: TrajectoryRecord) -> float | None:
-    """gate * clip(sum of points, 0, 1); None without a reward."""
+    """gate * clip(sum of points, max(-1, sum of negative weights), 1) over what was measured; None without a reward."""
     if item.reward is None:
         return None
-    points = sum(part.points for part in item.reward.components if part.points is not None)
-    return item.reward.gate * min(max(points, 0.0), 1.0)
+    measured = [(part.weight, part.points) for part in item.reward.components if part.points is not None]
+    lowest = max(sum(weight for weight, _ in measured if weight < 0), -1.0)
+    return item.reward.gate * min(max(sum(points for _, points in measured), lowest), 1.0)
 
 
 def fatal(turns: Sequence[TurnRecord]) -> tuple[int | None, int | None]:

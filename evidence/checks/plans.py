@@ -13,6 +13,7 @@ from runs.actions.tasks import task_identity, task_items, task_uid
 from runs.models import Arm, Execution, FailureSchedule, Group, PlanVersion, Receipt, Task, TaskSet
 from workbench.blobs import BlobError, BlobStore
 from workbench.contracts.canonical import canonical_bytes, derive_uid, digest, parse_canonical, sha256_hex
+from workbench.contracts.plan_schema import LATER
 from workbench.contracts.spec import freeze_body
 
 
@@ -37,7 +38,7 @@ def check_plans(log: StepLog, store: BlobStore) -> None:
 
 
 def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
-    rebuilt = freeze_body(body["plan"], body["bindings"])
+    rebuilt = without_later(freeze_body(body["plan"], body["bindings"]), body)
     for name in sorted(body.keys() | rebuilt.keys()):
         if name not in body or name not in rebuilt or digest(body[name]) != digest(rebuilt[name]):
             want, got = json.dumps(rebuilt.get(name)), json.dumps(body.get(name))
@@ -72,6 +73,30 @@ def _version(log: StepLog, version: PlanVersion, body: dict[str, Any]) -> None:
         sha256 = sha256_hex(schedule)
         columns = {"sha256": sha256, "uid": derive_uid(version.uid, "failure_schedule")}
         log.compare("runs_failureschedule", found.uid, columns, found)
+
+
+def without_later(rebuilt: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """``rebuilt`` without the fields that the schema gained after ``body`` was frozen and that have no effect in it.
+
+    A body that holds such a field is compared with it, and one that was altered has another hash.
+    """
+    for path, value in LATER.items():
+        *sections, name = path.split(".")
+        if name in _inside(body["plan"], sections) or _inside(rebuilt["plan"], sections).get(name) != value:
+            continue
+        del _inside(rebuilt["plan"], sections)[name]
+        for arm in rebuilt["arms"]:
+            _inside(arm["config"], sections).pop(name, None)
+            arm["config_sha256"] = digest(arm["config"])
+        for pair in rebuilt["pairs"]:
+            pair["equal"] = [item for item in pair["equal"] if item[0] != path]
+    return rebuilt
+
+
+def _inside(value: dict[str, Any], sections: list[str]) -> dict[str, Any]:
+    for section in sections:
+        value = value.get(section, {})
+    return value
 
 
 def _order(log: StepLog, version: PlanVersion) -> None:

@@ -102,6 +102,38 @@ UPDATE_VALUES: dict[str, Callable[[UpdateRecord], Found]] = {
     "l3.effective_batch/1": _effective_batch,
     "l3.groups_with_update/1": _with_update,
 }
+EDIT_MASSES = {f"l3.edit_{name}/1": name for name in ("signed_mass", "l1_mass", "squared_mass")}
+
+
+def _middle(values: Sequence[float]) -> Found:
+    ordered, half = sorted(values), len(values) // 2
+    if not ordered:
+        return None, 0
+    return (ordered[half] + ordered[-1 - half]) / 2, len(ordered)
+
+
+def _edit_value(item: MetricRecord, update: UpdateRecord) -> Found | None:
+    """Credit from edits of one arm, from the update's own edit records; None for another definition."""
+    terms = [credit.edit for credit in update.credits if credit.edit is not None]
+    terms = [term for term in terms if term.arm == item.labels.get("arm")]
+    applied = [term for term in terms if term.status == "applied"]
+    if item.definition in EDIT_MASSES:
+        return _mean([getattr(term, EDIT_MASSES[item.definition]) for term in terms])
+    if item.definition == "l3.edit_capped_share/1":
+        return _mean([float(term.capped) for term in applied])
+    if item.definition == "l3.edit_nonzero_share/1":
+        return _mean([float(term.difference != 0) for term in terms if term.difference is not None])
+    if item.definition == "l3.edit_unavailable_share/1":
+        return _mean([float(term.status == item.labels.get("reason")) for term in terms])
+    if item.definition == "l3.edit_selected_share/1":
+        return _middle([term.selected_tokens / term.tokens for term in applied])
+    if item.definition == "l3.edit_shrinkage/1":
+        return _middle([term.shrinkage for term in applied if term.shrinkage is not None])
+    if item.definition == "l3.edit_only_groups/1":
+        return _mean([float(uid in update.edit_only_group_uids) for uid in update.trained_group_uids])
+    return None
+
+
 # Per optimizer step; ``l1`` shares exist only where the step trained a token.
 STEP_FIELDS = {
     "l1.loss/1": "loss",
@@ -139,6 +171,9 @@ def expected_values(item: MetricRecord, subject: GroupRecord | UpdateRecord) -> 
     if item.definition in STEP_FIELDS:
         steps = [step for step in subject.steps if str(step.epoch) == epoch]
         return [step_value(step, STEP_FIELDS[item.definition]) for step in steps]
+    edit = _edit_value(item, subject)
+    if edit is not None:
+        return [edit]
     compute = UPDATE_VALUES.get(item.definition)
     return None if compute is None else [compute(subject)]
 

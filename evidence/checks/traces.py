@@ -23,12 +23,18 @@ NEAR = 2e-5  # relative: float32 values and sums of them against float64
 
 
 def check_trace_values(
-    log: StepLog, record: UpdateRecord, frames: Frames, old: NDArray[Any] | None, decisions: Mapping[str, Sequence[int]]
+    log: StepLog,
+    record: UpdateRecord,
+    frames: Frames,
+    old: NDArray[Any] | None,
+    decisions: Mapping[str, Sequence[int]],
+    terms: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
     """Every frame and every step of one update.
 
     ``old``: the blob's values of all trained trajectories in order, None where it is absent. ``decisions``: decision
-    of each policy token by trajectory, from its turns.
+    of each policy token by trajectory, from its turns. ``terms``: what edits added to each token, as computed again
+    from the trials; None where the rule adds nothing.
     """
     count, parts = len(record.credits), int(record.optimizer["minibatches"])
     start = 0
@@ -44,7 +50,8 @@ def check_trace_values(
             frame = frames.get((step.step, credit.trajectory_uid))
             if frame is not None:
                 found.append((credit, frame))
-                _frame(log, record, step, credit, frame, before[credit.trajectory_uid], decisions)
+                term = None if terms is None else terms.get(credit.trajectory_uid)
+                _frame(log, record, step, credit, frame, before[credit.trajectory_uid], decisions, term)
             elif credit.policy_tokens:
                 name = f"{record.uid} ({step.step}, {credit.trajectory_uid})"
                 log.problem("runs_traceframe", name, "frame_sha256", expected="a frame", got=None)
@@ -70,6 +77,7 @@ def _frame(
     frame: Trace,
     old: NDArray[Any] | None,
     decisions: Mapping[str, Sequence[int]],
+    term: NDArray[Any] | None,
 ) -> None:
     name = f"{record.uid} ({step.step}, {credit.trajectory_uid})"
     own = np.asarray(decisions.get(credit.trajectory_uid, ()), np.int64)
@@ -80,10 +88,12 @@ def _frame(
         log.problem("runs_traceframe", name, "length", expected=f"{len(own)} tokens", got=f"{len(was)} tokens")
         return
     checks: list[tuple[str, Any, Any]] = [("decisions", own, np.asarray(frame.decisions))]
-    if record.objective["credit"] in RULES:
-        kept, value = credit_of(record.objective["credit"], credit, own)
+    rule = record.objective["credit"]
+    if rule in RULES or term is not None:
+        kept, value = credit_of(rule if term is None else "vanilla", credit, own)
+        applied = np.where(kept, value, 0.0) + (0.0 if term is None else term)
         checks.append(("is_credited", kept.astype(np.uint8), np.asarray(frame.is_credited)))
-        checks.append(("advantages", np.where(kept, np.float32(value), np.float32(0)), advantages))
+        checks.append(("advantages", applied.astype(np.float32), advantages))
         if int(kept.sum()) != credit.trained_tokens:
             log.problem("runs_trajectorycredit", f"{record.uid} {credit.trajectory_uid}", "trained_tokens",
                         expected=int(kept.sum()), got=credit.trained_tokens)  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evidence.checks.edit_credit import Terms, check_edit_credit
 from evidence.checks.traces import check_trace_values
 from evidence.report import StepLog
 from runs.actions.record_update import UPDATE, parse_update
@@ -27,7 +28,8 @@ def check_updates(log: StepLog, store: BlobStore) -> None:
             record = parse_update(bytes(document.bytes))
             _digest(log, record)
             _old_logprobs(log, record, store)
-            _traces(log, record, store)
+            decisions = _decisions(record)
+            _traces(log, record, store, decisions, check_edit_credit(log, record, decisions))
 
 
 def _digest(log: StepLog, record: UpdateRecord) -> None:
@@ -62,7 +64,9 @@ def _old_logprobs(log: StepLog, record: UpdateRecord, store: BlobStore) -> None:
         )
 
 
-def _traces(log: StepLog, record: UpdateRecord, store: BlobStore) -> None:
+def _traces(
+    log: StepLog, record: UpdateRecord, store: BlobStore, decisions: dict[str, list[int]], terms: Terms | None
+) -> None:
     if record.trace_blob_sha256 is None:
         if record.traces:
             log.problem("runs_updatebatch", record.uid, "trace_blob_sha256", expected="a trace file", got=None)
@@ -83,7 +87,7 @@ def _traces(log: StepLog, record: UpdateRecord, store: BlobStore) -> None:
             continue
         frames[ref.step, ref.trajectory_uid] = trace
         _frame(log, name, ref, trace, tokens.get(ref.trajectory_uid))
-    check_trace_values(log, record, frames, _old_values(record, store), _decisions(record))
+    check_trace_values(log, record, frames, _old_values(record, store), decisions, terms)
 
 
 def _old_values(record: UpdateRecord, store: BlobStore) -> Any:

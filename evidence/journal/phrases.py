@@ -87,6 +87,8 @@ PHRASES: Mapping[str, Phrase] = {
     ),
     "probe.recorded": _many(RAN, "Probes recorded: [[#]].", "已记录探针：[[#]]。"),
     "probe.unavailable": Phrase(FAILED, "A probe could not be made: [[/reason]]", "探针无法完成：[[/reason]]"),
+    "trials.recorded": _many(RAN, "Groups tried without one edit: [[#]].", "已完成去除单次编辑的试验组：[[#]]。"),
+    "trials.unavailable": Phrase(FAILED, "A group could not be tried: [[/reason]]", "一组试验无法完成：[[/reason]]"),
     "retention.applied": Phrase(
         DECIDED,
         "Retention removed [[/removed]] blobs.",

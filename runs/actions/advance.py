@@ -7,6 +7,7 @@ by unique key and is idempotent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +18,7 @@ from runs.actions.jobs import cancel_jobs, ensure_job
 from runs.actions.plans import plan_body
 from runs.actions.receipts import append_receipt
 from runs.actions.record_probe import PROBE_JOB, probe_key
+from runs.actions.record_trials import TRIALS_JOB, TRIALS_QUEUE
 from runs.actions.transitions import move_execution, move_run
 from runs.models import (
     Actor,
@@ -31,6 +33,8 @@ from runs.models import (
 )
 from runs.states import is_terminal
 from workbench.contracts import layout
+from workbench.contracts.jobs import GroupSpec
+from workbench.contracts.records import PREFLIGHT, TRAIN
 
 
 @dataclass
@@ -108,7 +112,14 @@ def _preflight(scene: _Scene) -> bool:
         scene.ensure(f"{uid}:preflight:{i}", "collect_shard", "rollout", None, {"purpose": "preflight", "shard": i})
         for i in range(len(shards))
     ]
-    if any(state in ("queued", "leased") for state in states):
+    collected = [
+        group
+        for shard, state in zip(shards, states, strict=True)
+        if state not in ("queued", "leased")
+        for group in shard
+    ]
+    tried = _trials(scene, None, PREFLIGHT, collected)
+    if not tried or any(state in ("queued", "leased") for state in states):
         return False
     if shards and not _preflight_gate(scene):
         return False
@@ -202,7 +213,8 @@ def _advance_run(scene: _Scene, head: RunHead) -> None:
                 _probe(scene, run, policy_of(head), head.batch)
             collect = f"{run.uid}:collect:{head.batch}"
             spec = {"purpose": "train", "batch": head.batch}
-            if scene.ensure(collect, "collect_shard", "rollout", run, spec) in ("succeeded", "failed", "errored"):
+            collected = scene.ensure(collect, "collect_shard", "rollout", run, spec)
+            if collected in ("succeeded", "failed", "errored") and _batch_tried(scene, run, head.batch):
                 scene.ensure(f"{run.uid}:update:{head.batch}", "apply_update", "update", run, {"batch": head.batch})
     if head.phase == "evaluate":
         _probe(scene, run, policy_of(head), head.batch)
@@ -210,6 +222,26 @@ def _advance_run(scene: _Scene, head: RunHead) -> None:
             return
         move_run(run, "completed", reason="budget spent", actor=scene.actor, at=scene.at, phase="done")
         head.state = "completed"
+
+
+def _batch_tried(scene: _Scene, run: Run, batch: int) -> bool:
+    """Whether the trials of a collected batch have ended, or it needs none; its update waits for that."""
+    if layout.trial_settings(scene.body, TRAIN, run.arm.key) is None:
+        return True
+    groups = layout.training_groups(scene.body, scene.plan_sha256, str(run.uid), run.arm.key, run.seed, batch)
+    return _trials(scene, run, TRAIN, groups)
+
+
+def _trials(scene: _Scene, run: Run | None, purpose: str, groups: Sequence[GroupSpec]) -> bool:
+    """Trials of collected groups, a job each, where the plan asks for them; True when all of them have ended."""
+    if layout.trial_settings(scene.body, purpose, None if run is None else run.arm.key) is None:
+        return True
+    owner, states = str(scene.execution.uid if run is None else run.uid), []
+    for group in groups:
+        spec = {"purpose": purpose, "ordinal": group.ordinal, "group": group.group_uid}
+        key = layout.trials_key(owner, purpose, group.ordinal)
+        states.append(scene.ensure(key, TRIALS_JOB, TRIALS_QUEUE, run, spec))
+    return all(state not in ("queued", "leased") for state in states)
 
 
 def policy_of(head: RunHead) -> Checkpoint:
@@ -294,12 +326,16 @@ def progress_of(execution: Execution) -> dict[str, Any]:
     shards = sum(layout.evaluation_shard_count(body, split) for _, split in layout.evaluation_grid(body))
     expected = len(layout.preflight_shards(body, execution.plan_version.sha256, str(execution.uid))) + shards + 1
     expected += body["plan"]["probe"] is not None
+    if layout.trial_settings(body, PREFLIGHT, None) is not None:
+        expected += body["plan"]["preflight"]["groups"]
     for head in RunHead.objects.filter(run__execution=execution).select_related("run__arm"):
         if is_terminal("run", head.state):
             expected += jobs.filter(run=head.run).count()
         else:
             config = layout.arm_of(body, head.run.arm.key)["config"]
-            expected += 2 * config["budget"]["batches"] + shards + len(layout.probe_batches(body, config))
+            tried = layout.trial_settings(body, TRAIN, head.run.arm.key) is not None
+            per_batch = 2 + (config["rollout"]["groups_per_batch"] if tried else 0)
+            expected += per_batch * config["budget"]["batches"] + shards + len(layout.probe_batches(body, config))
     now = [
         {"key": job.key, "kind": job.kind, "run": job.run.name if job.run else None, "progress": job.progress}
         for job in jobs.filter(state="leased").select_related("run").order_by("pk")

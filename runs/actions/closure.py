@@ -27,6 +27,7 @@ from runs.models import (
     Job,
     Run,
     RunHead,
+    TrialSet,
     Turn,
     UpdateBatch,
 )
@@ -44,7 +45,12 @@ def run_manifest(run: Run) -> dict[str, Any]:
     head = RunHead.objects.select_related("checkpoint").get(run=run)
     groups = Group.objects.filter(run=run, purpose="train").order_by("ordinal")
     updates = UpdateBatch.objects.filter(run=run).select_related("checkpoint_after").order_by("batch")
+    trials = [
+        {"uid": str(item.uid), "ordinal": item.ordinal, "record_sha256": item.record_sha256}
+        for item in TrialSet.objects.filter(run=run).order_by("ordinal")
+    ]
     return {
+        **({"trials": trials} if trials else {}),  # absent where nothing was tried, as before there were trials
         "schema": "workbench.run-manifest/1",
         "plan_sha256": run.plan_version.sha256,
         "run_uid": str(run.uid),
@@ -150,6 +156,16 @@ def _store(kind: str, uid: str, value: dict[str, Any]) -> Document:
     return store_document(kind, uid, canonical_bytes(value))
 
 
+def unchanged_runs(execution: Execution) -> list[tuple[str, str]]:
+    """(arm, seed) of completed runs that committed no step: their final checkpoint is their parent."""
+    query = Run.objects.filter(execution=execution).select_related("arm", "head").order_by("arm__position", "seed")
+    return [
+        (run.arm.key, run.seed)
+        for run in query
+        if run.head.state == "completed" and run.head.checkpoint_id == run.parent_checkpoint_id
+    ]
+
+
 def build_closure(execution: Execution) -> dict[str, Any]:
     """Store every manifest and the aggregate; return the closure manifest that binds them."""
     body = plan_body(execution.plan_version)
@@ -178,11 +194,8 @@ def build_closure(execution: Execution) -> dict[str, Any]:
         endpoints=body["plan"]["endpoints"],
         strict_pairs=body["plan"]["strict_pairs"],
         items=item_facts(execution),
-        unchanged=[
-            (run.arm.key, run.seed)
-            for run in query
-            if run.head.state == "completed" and run.head.checkpoint_id == run.parent_checkpoint_id
-        ],
+        unchanged=unchanged_runs(execution),
+        planned={arm["key"]: arm["seeds"] for arm in body["arms"]},
     )
     aggregate_document = _store(AGGREGATE, str(execution.uid), aggregate)
     return {

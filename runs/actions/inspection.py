@@ -199,6 +199,7 @@ def bindings_of(found: DescribeResult, plan: dict[str, Any]) -> dict[str, Any]:
             "code_sha256": found.environment_code_sha256,
             "success_definition": found.success_definition,
             "code": _owner_and_files(found.code.get("environment")),
+            **({"verifier": found.verifier} if found.verifier else {}),
         },
         "reward": {
             **plan["reward"],

@@ -37,6 +37,10 @@ def parse_update(data: bytes) -> UpdateRecord:
     record = parse_record(UpdateRecord, data)
     if not set(record.trained_group_uids) <= set(record.group_uids):
         raise RecordError("trained_group_uids: got a group that is not among group_uids, expected a subset")
+    if not set(record.edit_only_group_uids) <= set(record.trained_group_uids):
+        raise RecordError("edit_only_group_uids: got a group that is not among trained_group_uids, expected a subset")
+    if not set(record.trials) <= set(record.group_uids):
+        raise RecordError("trials: got a group that is not among group_uids, expected groups of the batch")
     if len(set(record.group_uids)) != len(record.group_uids):
         raise RecordError("group_uids: got a group twice, expected each once")
     if record.skipped is not None:

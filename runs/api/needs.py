@@ -32,6 +32,8 @@ NEEDS: dict[tuple[str, str], str] = {
     ("POST", "plans/{uid}/start"): RUN_CONTROL,
     ("POST", "executions/{uid}/{verb}"): RUN_CONTROL,
     ("POST", "runs/{uid}/{verb}"): RUN_CONTROL,
+    ("POST", "studies/{slug}/controls"): RUN_CONTROL,
+    ("POST", "trajectories/{uid}/branches"): RUN_CONTROL,
     ("POST", "studies/{slug}/logged-runs"): LOG_WRITE,
     ("POST", "logged-runs/{uid}/log"): LOG_WRITE,
     ("POST", "logged-runs/{uid}/status"): LOG_WRITE,

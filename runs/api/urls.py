@@ -5,7 +5,21 @@ from __future__ import annotations
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
-from runs.api import catalogue, cells, events, executions, logged, me, plans, records, schema, studies
+from runs.api import (
+    branches,
+    catalogue,
+    cells,
+    controls,
+    events,
+    executions,
+    logged,
+    me,
+    plans,
+    records,
+    schema,
+    studies,
+    trials,
+)
 from runs.api.problems import not_found
 
 
@@ -78,10 +92,23 @@ urlpatterns = [
     path("checkpoints/<uuid:uid>", records.OneCheckpoint.as_view(), name="checkpoint"),
     path("checkpoints/<uuid:uid>/bytes", records.Adapter.as_view(), name="checkpoint_bytes"),
     path("evaluations", records.Evaluations.as_view(), name="evaluations"),
+    path("trial-sets", trials.TrialSets.as_view(), name="trial_sets"),
+    path("trial-sets/<uuid:uid>", trials.OneTrialSet.as_view(), name="trial_set"),
+    path("interventions", trials.Interventions.as_view(), name="interventions"),
+    path("trajectories/<uuid:uid>/intervention", trials.OneIntervention.as_view(), name="intervention"),
+    path("trials", trials.Trials.as_view(), name="trials"),
+    path("trials/<uuid:uid>", trials.OneTrial.as_view(), name="trial"),
     path("task-sets", catalogue.TaskSets.as_view(), name="task_sets"),
     path("task-sets/<uuid:uid>", catalogue.OneTaskSet.as_view(), name="task_set"),
     path("tasks", catalogue.Tasks.as_view(), name="tasks"),
     path("tasks/<uuid:uid>", catalogue.OneTask.as_view(), name="task"),
+    path("branches", branches.Branches.as_view(), name="branches"),
+    path("branches/<uuid:uid>", branches.OneBranch.as_view(), name="branch"),
+    path("trajectories/<uuid:uid>/branches", branches.RequestBranch.as_view(), name="branch_request"),
+    path("controls", controls.Controls.as_view(), name="controls"),
+    path("controls/<uuid:uid>", controls.OneControls.as_view(), name="one_controls"),
+    path("controls/<uuid:uid>/slots", controls.ControlSlots.as_view(), name="control_slots"),
+    path("studies/<slug:slug>/controls", controls.RequestControls.as_view(), name="controls_request"),
     path("receipts", catalogue.Receipts.as_view(), name="receipts"),
     path("receipts/<hash:sha256>", catalogue.OneReceipt.as_view(), name="receipt"),
     path("receipts/<hash:sha256>/bytes", catalogue.ReceiptBytes.as_view(), name="receipt_bytes"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .access import ApiToken, AuditEntry, IdempotencyRecord, SavedFilter
+from .branches import BranchContinuation, StateBranch
+from .controls import ControlSet, ControlSlot
 from .document import Document
 from .evaluation import EvaluationItem
 from .group import Group, Observation, RewardComponent, ToolCall, Trajectory, Turn
@@ -30,6 +32,7 @@ from .tracking import (
     TrackedRun,
     TrackedTransition,
 )
+from .trials import Intervention, Trial, TrialSet
 from .update import Checkpoint, ConsumedGroup, TraceFrame, TrajectoryCredit, UpdateBatch, UpdateStep
 
 __all__ = [
@@ -39,8 +42,11 @@ __all__ = [
     "Arm",
     "AuditEntry",
     "BlobRef",
+    "BranchContinuation",
     "Checkpoint",
     "ConsumedGroup",
+    "ControlSet",
+    "ControlSlot",
     "Document",
     "EvaluationItem",
     "Execution",
@@ -49,6 +55,7 @@ __all__ = [
     "Group",
     "IdempotencyRecord",
     "ImportedRollout",
+    "Intervention",
     "Job",
     "JobTransition",
     "LogImport",
@@ -74,6 +81,7 @@ __all__ = [
     "RunTag",
     "RunTransition",
     "SavedFilter",
+    "StateBranch",
     "StreamHead",
     "Study",
     "Task",
@@ -86,6 +94,8 @@ __all__ = [
     "TrackedTransition",
     "Trajectory",
     "TrajectoryCredit",
+    "Trial",
+    "TrialSet",
     "Turn",
     "UpdateBatch",
     "UpdateStep",

@@ -81,7 +81,10 @@ class UpdateStep(AppendOnlyModel):
 
 
 class TrajectoryCredit(AppendOnlyModel):
-    """What the credit rule did to one trajectory of an update. Drift None: the sampler gave no log-probabilities."""
+    """What the credit rule did to one trajectory of an update. Drift None: the sampler gave no log-probabilities.
+
+    ``edit``: the ``EditCreditRecord`` as JSON; None where the arm has no credit from edits.
+    """
 
     update = models.ForeignKey("runs.UpdateBatch", models.PROTECT, related_name="credits")
     trajectory = models.ForeignKey("runs.Trajectory", models.PROTECT, related_name="credits")
@@ -94,6 +97,7 @@ class TrajectoryCredit(AppendOnlyModel):
     engine_drift_mean = models.FloatField(null=True)
     engine_drift_max = models.FloatField(null=True)
     nonfinite = models.JSONField(default=dict)
+    edit = models.JSONField(null=True)
 
     class Meta(AppendOnlyModel.Meta):
         constraints = [models.UniqueConstraint(fields=["update", "trajectory"], name="trajectory_credit_unique")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -16,8 +16,20 @@ class Dot:
     slot: int | None = None
 
 
-def stacked_dots(values: Sequence[float | None], width: float, middle: float, step: float = 5.0) -> list[Dot]:
-    """Dots on a 0..1 line of ``width``; equal values stand on top of each other, so position never lies.
+def lowest(values: Iterable[float | None]) -> float:
+    """Where a scale of rewards begins: 0, or -1 where one of them is negative."""
+    return -1.0 if any(value is not None and value < 0 for value in values) else 0.0
+
+
+def position(value: float, width: float, low: float) -> float:
+    """Where a value stands on a line of ``width`` from ``low`` to 1; what lies outside stands at its end."""
+    return min(1.0, max(0.0, (value - low) / (1.0 - low))) * width
+
+
+def stacked_dots(
+    values: Sequence[float | None], width: float, middle: float, step: float = 5.0, *, low: float = 0.0
+) -> list[Dot]:
+    """Dots on a line of ``width`` from ``low`` to 1; equal values stand on top of each other, so position never lies.
 
     Values closer than one dot's width stack too. ``None`` (no reward) draws nothing. ``y`` is centred on
     ``middle``.
@@ -25,7 +37,7 @@ def stacked_dots(values: Sequence[float | None], width: float, middle: float, st
     placed: list[tuple[float, int, float]] = []
     for slot, value in enumerate(values):
         if value is not None:
-            placed.append((min(1.0, max(0.0, value)) * width, slot, value))
+            placed.append((position(value, width, low), slot, value))
     placed.sort()
     piles: list[list[tuple[float, int, float]]] = []
     for item in placed:
@@ -52,12 +64,15 @@ class Segment:
     label: str
 
 
-def stacked_bar(parts: Sequence[tuple[str, float | None, str]], scale: float) -> list[Segment]:
-    """Segments side by side; parts without a value or of zero width draw nothing. ``scale``: units per point."""
-    found, x = [], 0.0
+def stacked_bar(parts: Sequence[tuple[str, float | None, str]], scale: float, *, zero: float = 0.0) -> list[Segment]:
+    """Segments side by side from ``zero``, negative ones to its left; parts without a value or of zero width draw
+    nothing. ``scale``: units per point."""
+    found, right, left = [], zero, zero
     for label, value, tone in parts:
-        width = (value or 0.0) * scale
-        if width > 0:
-            found.append(Segment(round(x, 2), round(width, 2), tone, label))
-            x += width
+        width = abs(value or 0.0) * scale
+        if width <= 0:
+            continue
+        is_negative = (value or 0.0) < 0
+        found.append(Segment(round(left - width if is_negative else right, 2), round(width, 2), tone, label))
+        left, right = (left - width, right) if is_negative else (left, right + width)
     return found

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from runs.access import Principal, visible, visible_jobs, visible_studies
 from runs.models import EvaluationItem, Execution, Plan, Run, RunHead, Study
+from runs.presenters.trials.links import asks_for_trials
 from runs.visibility import troubled_jobs, visible_checkpoints, visible_heads
 
 TROUBLED_RUNS = ("interrupted", "stopped", "partial_invalid")
@@ -23,6 +24,7 @@ CATALOGUE = (
     ("runs:task_sets", _("Task sets")),
     ("runs:tasks", _("Tasks")),
     ("runs:environments", _("Environments")),
+    ("runs:controls", _("Environment controls")),
     ("runs:models", _("Models")),
 )
 WITHIN_RUNS = (
@@ -189,6 +191,8 @@ def _outcomes(executed: Execution | None, section: str) -> list[NavItem]:
     entries = [("results", _("Results"), "runs:results", at)]
     if version.strict_pairs:
         entries.append(("pair", _("Strict pair"), "runs:pair", [*at, *version.strict_pairs[0]["arms"]]))
+    if asks_for_trials(version):
+        entries.append(("edit_credit", _("Edit credit"), "runs:edit_credit", at))
     entries.append(("discarded", _("Discarded"), "runs:plan_discarded", at))
     entries.append(("lineage", _("Lineage"), "runs:lineage", at))
     return [

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Sum
 from django.utils.translation import gettext_lazy as _
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit
-from runs.presenters.drawing import Dot, stacked_dots
+from runs.presenters.drawing import Dot, lowest, position, stacked_dots
 
 WIDTH = 160.0
 FILTERS = ("all", "trains", "cut", "zero", "rejected", "fatal")
@@ -165,6 +165,7 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
         .annotate(cut=Sum("masked_tokens"), trained=Sum("trained_tokens"))
     }
     full = full_scales([row for group in groups for row in group.slots])
+    low = lowest(row.reward_total for group in groups for row in group.slots)
     found = []
     for group in groups:
         rewards = [row.reward_total for row in group.slots]
@@ -175,8 +176,8 @@ def group_rows(groups: Sequence[Any]) -> list[GroupRow]:
             GroupRow(
                 group,
                 group.slots,
-                stacked_dots(rewards, WIDTH, height / 2),
-                None if group.mean is None else round(group.mean * WIDTH, 2),
+                stacked_dots(rewards, WIDTH, height / 2, low=low),
+                None if group.mean is None else round(position(group.mean, WIDTH, low), 2),
                 height,
                 sum(row.fatal_confirmed is not None for row in group.slots),
                 credit.get("cut"),

@@ -52,6 +52,7 @@ def describe_job(job: Job | None) -> str:
         "apply_update": _("updating the policy"),
         "evaluate_shard": _("evaluating"),
         "probe_shard": _("probing the reasoning"),
+        "run_trials": _("testing again without one edit"),
         "close_execution": _("closing the execution"),
     }.get(job.kind, job.kind)
     parts = [str(word)]

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from runs.models import Trajectory, TrajectoryCredit, Turn
-from runs.presenters.drawing import Segment, stacked_bar
+from runs.presenters.drawing import Segment, position, stacked_bar
 from runs.presenters.verdict import figure, join_clauses
 
 BAR_WIDTH = 520.0
@@ -69,7 +69,10 @@ class Part:
 
 @dataclass(frozen=True)
 class RewardView:
-    """Reward as parts and a bar; ``mean_x`` of the group's mean in bar units."""
+    """Reward as parts and a bar from ``low`` to 1; ``zero_x``, and ``mean_x`` of the group's mean, in bar units.
+
+    ``low``: 0, or -1 where a component subtracts.
+    """
 
     parts: list[Part]
     bar: list[Segment]
@@ -77,7 +80,8 @@ class RewardView:
     gate: float | None
     mean: float | None
     mean_x: float | None
-    total_x: float | None
+    low: float
+    zero_x: float
 
 
 def reward_view(trajectory: Trajectory, width: float = BAR_WIDTH) -> RewardView:
@@ -86,7 +90,10 @@ def reward_view(trajectory: Trajectory, width: float = BAR_WIDTH) -> RewardView:
     spare = iter(SPARE_TONES * 4)
     parts = [Part(c, "none" if c.value is None else TONES.get(c.name) or next(spare)) for c in rows]
     gate = trajectory.gate if trajectory.gate is not None else 0.0
-    bar = stacked_bar([(p.component.name, p.component.points, p.tone) for p in parts], width if gate else 0.0)
+    low = -1.0 if any(c.weight < 0 for c in rows) else 0.0
+    zero = position(0.0, width, low)
+    scale = width / (1.0 - low) if gate else 0.0
+    bar = stacked_bar([(p.component.name, p.component.points, p.tone) for p in parts], scale, zero=zero)
     mean, total = trajectory.group.mean, trajectory.reward_total
     return RewardView(
         parts,
@@ -94,8 +101,9 @@ def reward_view(trajectory: Trajectory, width: float = BAR_WIDTH) -> RewardView:
         total,
         trajectory.gate,
         mean,
-        None if mean is None else round(mean * width, 1),
-        None if total is None else round(total * width, 1),
+        None if mean is None else round(position(mean, width, low), 1),
+        low,
+        round(zero, 1),
     )
 
 

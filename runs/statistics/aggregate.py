@@ -37,8 +37,14 @@ def _cells(grid: Iterable[ItemFacts]) -> Cells:
 class _Finals:
     """Final checkpoints by (arm, run seed), and the parent, with their cells."""
 
-    def __init__(self, grid: Sequence[ItemFacts], cells: Cells, unchanged: Sequence[tuple[str, str]]):
-        self.cells = cells
+    def __init__(
+        self,
+        grid: Sequence[ItemFacts],
+        cells: Cells,
+        unchanged: Sequence[tuple[str, str]],
+        planned: Mapping[str, Sequence[str]],
+    ):
+        self.cells, self.planned = cells, planned
         self.parent = next((item.checkpoint_uid for item in grid if item.arm is None), None)
         self.runs: dict[tuple[str, str], str] = {
             (item.arm, str(item.run_seed)): item.checkpoint_uid
@@ -56,6 +62,11 @@ class _Finals:
     def seeds(self, *arms: str) -> list[str]:
         """Run seeds at which any of the arms has a final checkpoint."""
         return sorted({seed for arm, seed in self.runs if arm in arms})
+
+    def common_seeds(self, first: str, second: str) -> list[str]:
+        """Run seeds of either arm, but for those that the plan gives to one of them alone: they have no partner."""
+        known = [set(self.planned[arm]) for arm in (first, second) if arm in self.planned]
+        return [seed for seed in self.seeds(first, second) if all(seed in seeds for seeds in known)]
 
     def items(self, arm: str, seed: str, place: tuple[str, str]) -> list[ItemFacts]:
         """Items of an arm's final checkpoint at one condition and split; empty where not evaluated."""
@@ -77,9 +88,9 @@ class _Finals:
         return SeedContrasts(found, absent)
 
     def pair(self, first: str, second: str, place: tuple[str, str], metric: str, k: int | None = None) -> SeedContrasts:
-        """``second`` minus ``first`` at every seed of either."""
+        """``second`` minus ``first`` at every seed that both are planned for."""
         found, absent = {}, {}
-        for seed in self.seeds(first, second):
+        for seed in self.common_seeds(first, second):
             baseline, treatment = self.items(first, seed, place), self.items(second, seed, place)
             if treatment and baseline:
                 found[seed] = contrast(baseline, treatment, metric, k)
@@ -191,11 +202,13 @@ def build_aggregate(
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     unchanged: Sequence[tuple[str, str]] = (),
+    planned: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """The whole aggregate. ``strict_pairs``: {"arms": [baseline, treatment], ...} or two names.
 
     ``unchanged``: (arm, run seed) of runs that committed no step, so that their final checkpoint is the
     parent itself and its items are theirs; without an entry such a run counts as not evaluated.
+    ``planned``: run seeds of each arm in the plan; a pair is compared at the seeds that both have.
 
     The bootstrap's seed derives from the plan hash. Raises ``PlanInvalid`` for faulty endpoints,
     ``RecordError`` for items that contradict themselves or each other, ``ValueError`` for settings.
@@ -207,7 +220,7 @@ def build_aggregate(
     bootstrap = Bootstrap(derive_seed("statistics.bootstrap", plan_sha256), level, resamples)
     grid = complete_grid(items)
     cells = _cells(grid)
-    finals = _Finals(grid, cells, unchanged)
+    finals = _Finals(grid, cells, unchanged, planned or {})
     return {
         "format": FORMAT,
         "plan_sha256": plan_sha256,

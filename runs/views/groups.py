@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from runs.access import get_visible, principal_of
 from runs.models import Group
 from runs.presenters import group as shown
+from runs.presenters.trials.links import interventions_of
 from runs.views.base import render_page
 from runs.views.trajectories import group_crumbs
 
@@ -25,6 +26,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
         "run__plan_version__plan__study",
         "plan_version__plan__study",
         "consumed__update",
+        "trial_set",
     ).prefetch_related("trajectories__turns__tool_call__observation", "trajectories__reward_components")
     found = get_visible(principal_of(request), rows, uid=uid)
     columns = shown.columns(found)
@@ -47,6 +49,7 @@ def group(request: HttpRequest, uid: UUID) -> HttpResponse:
         partings=partings,
         unreadable=unreadable,
         headline=shown.headline(found, columns),
+        tried=interventions_of(found),
         update=getattr(getattr(found, "consumed", None), "update", None),
         previous=same.filter(ordinal__lt=found.ordinal).order_by("-ordinal").first(),
         next=same.filter(ordinal__gt=found.ordinal).order_by("ordinal").first(),

@@ -18,6 +18,7 @@ from runs.models.plan import heavy
 from runs.presenters import plans as shown
 from runs.presenters.frame import Crumb, evidence_of
 from runs.presenters.now import study_cards
+from runs.presenters.trials.links import has_trials, tried_plans
 from runs.views.base import paginate, render_page
 
 
@@ -74,6 +75,7 @@ def study(request: HttpRequest, study: str) -> HttpResponse:
         may_write=can(principal, PLAN_WRITE, found),
         card=card,
         evidence=evidence_of(found),
+        tried=tried_plans(found),
         plans=plans,
         listing=paginate(request, runs),
     )
@@ -138,6 +140,7 @@ def plan(request: HttpRequest, study: str, plan: str) -> HttpResponse:
                 Receipt.objects.filter(stream=f"plan:{found.uid}").select_related("actor").order_by("seq")
             ),
             "size": len(bytes(version.bytes)),
+            "tried": has_trials(version),
             "splits": {k: len(v) for k, v in body["bindings"]["task_set"]["splits"].items()},
         }
     context |= {"document": document, "sections": shown.settings_of(document) if document else {}}

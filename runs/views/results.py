@@ -12,6 +12,7 @@ from runs.presenters import results as shown
 from runs.presenters.evaluation import OUTCOMES, planned_items
 from runs.presenters.frame import Crumb
 from runs.presenters.plans import contracts
+from runs.presenters.trials.links import has_trials
 from runs.views.base import render_page
 from runs.views.plans import chosen_version, load_plan, plan_crumbs
 
@@ -68,5 +69,6 @@ def results(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         headline=shown.headline(endpoints, columns),
         sayings=shown.sayings(endpoints),
         claims=plan_body(version)["plan"]["claims"],
+        tried=has_trials(version),
         pairs=[(contract, shown.paired_dots(version, contract.arms, aggregate)) for contract in pairs],
     )

@@ -22,6 +22,7 @@ from runs.presenters.pairs import treatment_of
 from runs.presenters.progress import held_by_execution, run_config, run_progress
 from runs.presenters.series import chart_views
 from runs.presenters.stepbar import build_step_bar
+from runs.presenters.trials.links import has_trials
 from runs.presenters.verdict import build_verdict
 from runs.views.base import paginate, render_page, run_crumbs
 
@@ -86,6 +87,7 @@ def run(request: HttpRequest, uid: UUID) -> HttpResponse:
         treatment=treatment,
         overlay=overlay_of(found, treatment.other if treatment else None),
         gate=gate_of(found),
+        tried=has_trials(found.plan_version),
         charts=chart_views(found),
         updates=update_holdings(updates),
         receipts=list(Receipt.objects.filter(stream=f"run:{found.uid}").select_related("actor").order_by("-seq")[:6]),

@@ -59,6 +59,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
         "group__plan_version__plan__study",
         "group__run__plan_version__plan__study",
         "group__run__arm",
+        "intervention",
     ).prefetch_related("turns__tool_call__observation", "reward_components")
     found = get_visible(principal_of(request), rows, uid=uid)
     siblings = list(Trajectory.objects.filter(group=found.group).order_by("slot"))
@@ -76,6 +77,7 @@ def trajectory(request: HttpRequest, uid: UUID) -> HttpResponse:
         group=found.group,
         siblings=siblings,
         credit=credit,
+        tried=getattr(found, "intervention", None),
         item=item,
         turns=shown.turn_views(found, credit),
         reward=shown.reward_view(found),

@@ -23,7 +23,8 @@ Path = tuple[str | int, ...]
 
 def whole() -> dict[str, Any]:
     """A complete document in which every optional part is present."""
-    return complete_plan(document(endpoints=[ENDPOINT], probe={"tasks": 1, "every": 1, "repeats": 2}, arms=[
+    return complete_plan(document(endpoints=[ENDPOINT], probe={"tasks": 1, "every": 1, "repeats": 2}, trials={
+        "pilot": True}, arms=[
         {"key": "V", "role": "pair", "title": {"en": "V"}, "seeds": ["1"]},
         {"key": "F", "role": "pair", "title": {"en": "F"}, "overrides": {"objective": {"credit": "fatal_suffix"}},
          "seeds": ["1"]},

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from tests.runs.scripted_plan import document
 from workbench.contracts.canonical import canonical_bytes, digest
 from workbench.contracts.errors import PlanInvalid
-from workbench.contracts.spec import check_pairs, compare_arms, complete_plan, flatten, freeze_body, resolve_arm
+from workbench.contracts.spec import (
+    check_pairs,
+    compare_arms,
+    complete_plan,
+    edit_arms,
+    flatten,
+    freeze_body,
+    resolve_arm,
+)
 
 # One other legal value for every field that an arm may override.
 OTHER: dict[str, Any] = {
@@ -20,6 +28,7 @@ OTHER: dict[str, Any] = {
     "rollout.sampling.max_new_tokens": 65, "failure.train_cycle": ["prefix_fatal_opportunity"],
     "objective.advantage": "mean_centred", "objective.advantage_eps": 1e-5, "objective.aggregation": "token_mean",
     "objective.fixed_length": 9, "objective.clip_low": 0.1, "objective.clip_high": 0.28,
+    "objective.edit_weight": 0.5, "objective.edit_cap": 2.0,
     "objective.zero_variance": "train_if_credit", "optimizer.learning_rate": 0.002, "optimizer.beta1": 0.8,
     "optimizer.beta2": 0.99, "optimizer.eps": 1e-7, "optimizer.weight_decay": 0.1, "optimizer.grad_clip": 2.0,
     "optimizer.epochs": 1, "optimizer.minibatches": 2, "optimizer.micro_batch": 8, "optimizer.length_buckets": False,
@@ -167,6 +176,13 @@ GATE = {"rule": "clamp_actionable_cases", "counted_over": "F", "minimum": 3}
          "evaluation.conditions"),
         ({"environment": {"id": "x", "config": {"a": 2**60}}}, "$"),
         ({"title": {"en": "\ud800"}}, "$"),
+        ({"arms": _arm(overrides={"objective": {"credit": "edit_localised"}})}, "trials"),
+        ({"objective": {"credit": "edit_terminal"}}, "trials"),
+        ({"trials": {}}, "trials.pilot"),
+        ({"trials": {"every_arm": True, "replays": 1}}, "trials.pilot"),
+        ({"trials": {"every_arm": True, "repeats": 1}}, "trials.pilot"),
+        ({"trials": {"pilot": True}, "preflight": None}, "preflight"),
+        ({"trials": {"pilot": True, "seed": "-1"}}, "trials.seed"),
     ],
 )  # fmt: skip
 def test_a_contradiction_inside_the_plan_is_named(changes: dict[str, Any], field: str) -> None:
@@ -185,6 +201,31 @@ def test_the_body_binds_everything_and_equal_input_gives_equal_bytes() -> None:
     assert body["failure_schedule"]["profiles"]["prefix_fatal_opportunity"] == [1, 2, 3]
     changed = freeze_body(document(seeds=["2"]), BINDINGS)
     assert canonical_bytes(changed) != canonical_bytes(body)
+
+
+EDITS = {"arms": [
+    {"key": "O", "role": "main", "title": {"en": "O"}},
+    {"key": "B", "role": "pair", "title": {"en": "B"}, "overrides": {"objective": {"credit": "edit_broadcast"}}},
+    {"key": "M", "role": "pair", "title": {"en": "M"}, "overrides": {"objective": {"credit": "edit_localised"}}},
+    {"key": "E", "role": "main", "title": {"en": "E"}, "overrides": {"objective": {"credit": "edit_terminal"}}},
+], "strict_pairs": [{"arms": ["B", "M"], "treatment": ["objective.credit"]}]}  # fmt: skip
+
+
+def test_arms_with_credit_from_edits_are_told_from_the_plain_one() -> None:
+    plan = complete_plan(document(**EDITS, trials={}))
+    assert edit_arms(plan) == {"B": "B", "M": "M", "E": "E"}
+    assert plan["trials"] == {"seed": "0", "replays": 0, "repeats": 0, "pilot": False, "every_arm": False}
+    assert edit_arms(complete_plan(document())) == {}
+
+
+def test_trials_need_an_environment_that_keeps_artefacts() -> None:
+    """The engine says at the inspection which verifier tries them; none: the plan cannot be frozen."""
+    plan = document(**EDITS, trials={"pilot": True, "replays": 1, "repeats": 1})
+    for environment in ({}, {"environment": {"id": "x"}}, {"environment": {"verifier": None}}):
+        with pytest.raises(PlanInvalid, match="trials: got a section, expected null: environment evidence_search"):
+            freeze_body(plan, {**BINDINGS, **environment})
+    body = freeze_body(plan, {**BINDINGS, "environment": {"verifier": "v/1"}})
+    assert body["pairs"][0]["different"] == [["objective.credit", "edit_broadcast", "edit_localised"]]
 
 
 def test_more_tasks_than_the_split_has_are_refused() -> None:

@@ -86,15 +86,13 @@ def test_no_function_can_see_a_verdict() -> None:
         if function.__module__ == counterfactual.__name__:
             named |= set(inspect.signature(function).parameters)
     assert named == {
-        "trees", "final", "block", "is_test_path", "has_content", "blocks", "trajectory_uid", "seed",
+        "trees", "final", "block", "is_test_path", "has_content", "blocks", "own_seed", "seed",
         "has_format_error",
     }  # fmt: skip
 
 
 def plan(trees: list[dict[str, str]], *, has_format_error: bool = False) -> counterfactual.Intervention:
-    return plan_intervention(
-        trees, trajectory_uid="t", seed="17", has_format_error=has_format_error, is_test_path=is_test
-    )
+    return plan_intervention(trees, own_seed="5", seed="17", has_format_error=has_format_error, is_test_path=is_test)
 
 
 def test_reasons_why_there_is_no_intervention() -> None:

@@ -50,7 +50,10 @@ def test_counts_that_differ_from_what_a_profile_promises_are_refused():
 
 
 def test_unknown_names_list_the_known_profiles():
-    with pytest.raises(UnknownProfile, match=r"got 'qwen', expected a profile \(embedded-evidence-search, qwen3-vl"):
+    with pytest.raises(
+        UnknownProfile,
+        match=r"got 'qwen', expected a profile \(embedded-code-repair, embedded-evidence-search, qwen3-vl",
+    ):
         get_profile("qwen")
 
 

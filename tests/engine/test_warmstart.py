@@ -24,7 +24,7 @@ from worker.engine.compact import CompactFormatter
 from worker.engine.identities import model_folder_sha256, tokenizer_folder_sha256
 from worker.engine.tiny_config import Initialisation, TinyShape, build_model, tiny_config
 from worker.engine.warmstart import QUICK, STANDARD, BaseModel, WarmStartRefused, ensure_base_model, recipe_sha256
-from worker.engine.warmstart_train import SftStage, copy_accuracy, copy_batch, rate_factor, weighted_loss
+from worker.engine.warmstart_train import SftStage, copy_accuracy, copy_batch, direct_loss, rate_factor, weighted_loss
 from worker.environments.registry import get_environment
 
 __all__ = ["warm_base_model"]
@@ -100,6 +100,24 @@ def test_weighted_loss_by_hand() -> None:
         )
     assert float(found) == pytest.approx(float(expected), abs=1e-5)
     assert float(padded) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_the_direct_loss_and_its_gradient_are_those_of_the_plain_one() -> None:
+    """Uneven rows, weights 0, 0.3 and 1."""
+    model = tiny(True)
+    ids, _ = copy_batch(random.Random(5), VOCABULARY, 4, 30)
+    weights = torch.ones(4, 30)
+    weights[:2, 20:] = 0.0
+    weights[:, 5:9] = 0.3
+    found = []
+    for loss_of in (weighted_loss, direct_loss):
+        model.zero_grad()
+        loss = loss_of(model, ids, weights)
+        loss.backward()
+        found.append((float(loss.detach()), [parameter.grad.clone() for parameter in model.parameters()]))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
+    for plain, direct in zip(found[0][1], found[1][1], strict=True):
+        assert float((plain - direct).abs().max()) <= 1e-4 * float(plain.abs().max()) + 1e-8
 
 
 def test_rate_factor_by_hand() -> None:

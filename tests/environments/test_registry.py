@@ -81,4 +81,4 @@ def test_a_class_beside_the_registry_is_its_own_file(monkeypatch: pytest.MonkeyP
     digest = environment_code_sha256(lone)  # type: ignore[arg-type]
     assert digest == environment_code_sha256(Lone({"other": 1}))  # type: ignore[arg-type]
     assert digest != environment_code_sha256(get_environment("evidence_search", {}))
-    assert registry.BUILT_IN.keys() == {"evidence_search"}
+    assert registry.BUILT_IN.keys() == {"code_repair", "evidence_search"}

@@ -21,13 +21,15 @@ from runs import models as m
 from runs.actions.actors import service_actor
 from runs.actions.plans import ensure_study, freeze_plan, save_draft
 from runs.actions.tasks import store_task_set
+from tests.controls.rows import controls_on
+from tests.load.tried import SECTION, VERIFIER, add_tried, edit_of
 from tests.pages.world import plan_document
 from workbench.contracts.canonical import canonical_bytes
 from workbench.db import drop_triggers, install_triggers
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 PRIVATE = "study-10"  # a study that the public and most people do not see: lists are narrowed to the others
-ENVIRONMENT = {"id": "evidence_search", "version": "2", "code_sha256": "e" * 64}
+ENVIRONMENT = {"id": "evidence_search", "version": "2", "code_sha256": "e" * 64, "verifier": VERIFIER}
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def _versions(size: Size) -> list[m.PlanVersion]:
         for i in range(size.tasks)
     ]  # fmt: skip
     task_set = store_task_set(canonical_bytes(tasks), environment="evidence_search", version="2")
+    controls_on(task_set, START, most=size.tasks)
     rows = list(task_set.all_tasks())
     splits = {
         s: [{"uid": str(t.uid), "sha256": t.task_sha256, "family": t.family} for t in rows if t.split == s]
@@ -104,6 +107,7 @@ def _versions(size: Size) -> list[m.PlanVersion]:
             by=actor, at=START, visibility="public",
         )  # fmt: skip
         document = plan_document(2, ["17", "7", "42"]) | {"study": study.slug, "name": f"plan-{n}"}
+        document |= {"trials": SECTION} if n == 0 else {}
         plan = save_draft(study, f"plan-{n}", json.dumps(document), by=actor, at=START)
         found.append(freeze_plan(plan, bindings, by=actor, at=START))
     return found
@@ -125,6 +129,7 @@ def generate(size: Size) -> None:
     drop_triggers(connection)
     _heads(size, versions)
     _rollouts(size)
+    add_tried(insert, uid, at, deep=size.deep, slots=size.slots, version=versions[0].pk)
     _work(size)
     install_triggers(connection)
     with connection.cursor() as cursor:
@@ -236,8 +241,9 @@ def _rollouts(size: Size) -> None:
     insert(m.ConsumedGroup, "id group_id update_id", ((g + 1, g + 1, g + 1) for g in trained))
     insert(
         m.TrajectoryCredit, "id update_id trajectory_id advantage policy_tokens trained_tokens masked_tokens"
-        " clamp_actionable nonfinite",
-        ((t + 1, g + 1, t + 1, 0.5, 100, 0 if t % 17 == 0 else 80, 100 if t % 17 == 0 else 0, False, "{}")
+        " clamp_actionable nonfinite edit",
+        ((t + 1, g + 1, t + 1, 0.5, 100, 0 if t % 17 == 0 else 80, 100 if t % 17 == 0 else 0, False, "{}",
+          edit_of(t) if g < size.deep else None)
          for g in trained for t in range(g * size.slots, (g + 1) * size.slots)),
     )  # fmt: skip
 

@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 from django.urls import URLResolver, get_resolver
 
 from runs.api.base import ListView
-from runs.models import Plan, Study, Task, TaskSet
+from runs.models import ControlSet, Plan, Study, Task, TaskSet
 from runs.query.keys import HAS, IS, KEYS
 from runs.query.lists import LISTS
 from tests.load.evidence import UNMEASURED_EVIDENCE, evidence_addresses
 from tests.load.generate import Size, sha, uid
 from tests.load.logged import logged_addresses
 from tests.load.pages import addresses
+from tests.load.tried import tried_addresses
 
 # Words that the generated world holds, for keys whose example it does not hold.
 VALUES = {
@@ -51,7 +52,8 @@ UNMEASURED = UNMEASURED_EVIDENCE | frozenset({
     "logout", "account_logout", "account_inactive", "account_signup", "account_change_password",
     "account_reauthenticate", "account_login", "ready", "metrics", "api:token_revoke", "api:plan_create",
     "api:plan_validate", "api:plan_inspect", "api:plan_freeze", "api:plan_supersede", "api:plan_start",
-    "api:execution_control", "api:run_control", "api:not_found", "api:group_captures",
+    "api:execution_control", "api:run_control", "api:controls_request", "api:branch_request", "api:branch", "runs:branch_ask", "api:not_found", "api:group_captures",
+    "api:trial_set", "api:trial", "api:intervention",
     "api:trajectory_tokens", "api:capture_bytes", "api:checkpoint_bytes", "api:me", "runs:plan_freeze_live",
     "runs:plan_inspect", "runs:plan_do_freeze", "runs:plan_start", "runs:plan_supersede", "runs:token_issue",
     "runs:token_revoke", "runs:sessions_end", "runs:user_create", "runs:user_change", "runs:member_add",
@@ -83,6 +85,7 @@ def details(size: Size) -> dict[str, str]:
         return str(uuid.UUID(uid(kind, n)))
 
     task, task_set = Task.objects.get(key="task-0001"), TaskSet.objects.get()
+    controls = ControlSet.objects.get()
     other_plan = Plan.objects.exclude(slug__in=("plan-3", "draft")).earliest("pk")
     plan, receipt = Plan.objects.get(slug="plan-3"), sha("receipt", size.receipts - 1)
     at, api = "/studies/study-3/plans/plan-3/", "/api/v1/"
@@ -90,6 +93,7 @@ def details(size: Size) -> dict[str, str]:
     trajectory, other = of("trajectory", 4 * size.deep), of("trajectory", 4 * size.deep + 1)
     pages = [
         "/healthz", "/api/", "/now/live/", f"/task-sets/{task_set.sha256}/", "/task-sets/",
+        "/controls/", f"/controls/{controls.uid}/", f"/controls/{controls.uid}/?kind=gold&category=strict_pass",
         f"/tasks/{task.uid}/", "/environments/", "/models/", "/studies/study-0/plans/draft/edit/", f"{at}difference/", f"{at}freeze/",
         "/studies/study-3/plans/new/", f"{at}pairs/e2f/e3/", f"{at}discarded/", f"{at}lineage/", f"{at}plan.json",
         f"{at}results/", f"/runs/{of('run', 3)}/discarded/", f"/runs/{of('run', 0)}/discarded/",
@@ -99,7 +103,8 @@ def details(size: Size) -> dict[str, str]:
         f"/trajectories/{trajectory}/against/{other}/", "/account/", "/users/", "/audit/", "/studies/new/",
         "/studies/study-3/people/", "/studies/study-3/audit/", "/query-language/",
         f"/receipts/?stream=run:{of('run', 5)}", f"/runs/{of('run', 0)}/layers/",
-        f"/updates/{of('update', 1)}/", f"/behind/{of('group', 1)}/",
+        f"/updates/{of('update', 1)}/", f"/behind/{of('group', 1)}/", f"/trajectories/{trajectory}/branches/",
+        *tried_addresses(of),
     ]  # fmt: skip
     objects = [
         "openapi.json", "studies/study-3", f"plans/{plan.uid}", f"plans/{plan.uid}/cells", f"plans/{plan.uid}/bytes",
@@ -108,6 +113,7 @@ def details(size: Size) -> dict[str, str]:
         f"runs/{of('run', 0)}/series", f"runs/{of('run', 0)}/series/reward", f"jobs/{of('job', 3)}",
         f"groups/{of('group', 1)}", f"trajectories/{trajectory}", f"captures/{sha('capture', 77)}",
         f"checkpoints/{of('checkpoint', 4)}", f"task-sets/{task_set.uid}", f"tasks/{task.uid}", f"receipts/{receipt}",
+        f"controls/{controls.uid}", f"controls/{controls.uid}/slots", f"controls/{controls.uid}/slots?limit=500",
         f"receipts/{receipt}/bytes", "events?study=study-3&limit=500", "events?study=study-3&from=now",
     ]  # fmt: skip
     return {f"page: {address}": address for address in pages} | {f"api: {o}": api + o for o in objects}

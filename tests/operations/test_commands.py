@@ -24,6 +24,7 @@ from worker.study import load_study
 
 # Written by hand: what a new command does must be decided here.
 CHANGES = {
+    "controls",
     "study",
     "plan",
     "retention",

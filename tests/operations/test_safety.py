@@ -29,8 +29,11 @@ MAY_FETCH = {
     "workbench/benchmarks/servers.py",
     "evidence/outward/timestamps.py",
 }
-# The one that runs text: sources that the generator itself has written from its templates, never a policy's.
-RUNS_OWN_TEXT = {"worker/environments/code_repair/generator.py": ["exec", "compile"]}
+# Those that run text: sources that generator or scripted repairer wrote from templates, never a policy's.
+RUNS_OWN_TEXT = {
+    "worker/environments/code_repair/generator.py": ["compile", "exec"],
+    "worker/environments/code_repair/own_trees.py": ["compile", "exec"],
+}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 
 

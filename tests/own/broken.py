@@ -199,6 +199,12 @@ class NoOrders(Inventory):
             yield replace(item, turns=tuple(turn for turn in item.turns if '"order"' not in turn.action))
 
 
+class Modest(Inventory):
+    """demonstrations: a tool is listed as not demonstrated, and is."""
+
+    undemonstrated = ("order",)
+
+
 class Garbled(Inventory):
     """demonstrations: actions that no parser accepts."""
 

@@ -36,6 +36,7 @@ BROKEN = {
     "Remembers": ("reward", "another reward the second time"),
     "EasyWin": ("outcomes", "True without a Finish"),
     "NoOrders": ("demonstrations", "none that calls order"),
+    "Modest": ("demonstrations", "undemonstrated: got order"),
     "Garbled": ("demonstrations", "got 0% legal"),
     "GlobalRandom": ("purity", "a changed global state"),
     "HashOrder": ("purity", r"another process .*: instructions\(\): got .*, expected .* as here"),

@@ -47,6 +47,22 @@ def test_expected_work_by_hand(world: World, db: None) -> None:
     assert found.jobs == 1 + 64 + 9 * 2 * -(-tasks // 16) + 1
 
 
+def test_trials_are_jobs_of_their_own(world: World, db: None) -> None:
+    """The pilot tries the 4 preflight groups; the arm with 3 seeds x 4 batches x 4 groups adds 48 jobs, with
+    every_arm all 8 runs: 128."""
+    body = plan_body(world.version)
+    plain = expected(body).jobs
+    section = {"seed": "0", "replays": 1, "repeats": 1, "pilot": True, "every_arm": False}
+    body["plan"]["trials"] = section
+    assert expected(body).jobs == plain + 4
+    (arm,) = [item for item in body["arms"] if item["key"] == "e3"]
+    for credit in ("edit_broadcast", "edit_localised", "edit_terminal"):
+        arm["config"]["objective"]["credit"] = credit
+        assert expected(body).jobs == plain + 4 + 48
+    body["plan"]["trials"] = {**section, "every_arm": True, "pilot": False}
+    assert expected(body).jobs == plain + 128
+
+
 def test_detectable_difference_by_hand(world: World, db: None) -> None:
     """recovery_all, pair e2f and e3: n tasks x 2 repeats x 3 seeds on each side, level 0.95, power 0.8.
 

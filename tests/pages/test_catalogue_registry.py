@@ -49,11 +49,31 @@ def test_sets_and_their_counts(client: Client, world: World, tasks: TaskSet) -> 
 
 
 def test_overlap_between_splits_is_counted(world: World, tasks: TaskSet) -> None:
-    """The world repeats its prompts and one hidden reference in both splits; no whole task."""
+    """The world repeats prompts, each from another state, and one hidden reference in both splits; no whole task."""
     whole, prompts, hidden = overlaps(tasks)
     assert (whole.shared, whole.total) == (0, tasks.count)
-    assert prompts.shared == prompts.total == Task.objects.values("prompt").distinct().count()
+    assert Task.objects.values("prompt").distinct().count() < tasks.count
+    assert (prompts.shared, prompts.total) == (0, tasks.count)
     assert (hidden.shared, hidden.total) == (1, 1)
+
+
+@pytest.mark.parametrize(("state", "shared"), [({"n": 0}, 1), ({"n": 1}, 0)])
+def test_a_prompt_is_shared_where_it_asks_about_the_same_state(world: World, db: None, state: Any, shared: int) -> None:
+    """``Q`` and `` q `` are one prompt; asked about another tree it is another question."""
+    rows = [
+        {
+            "key": "a",
+            "split": "train",
+            "family": "f",
+            "prompt": "Q",
+            "initial_state": {"n": 0},
+            "hidden": 1,
+            "tools": [],
+        },
+        {"key": "b", "split": "test", "family": "f", "prompt": " q ", "initial_state": state, "hidden": 2, "tools": []},
+    ]
+    found = store_task_set(canonical_bytes(rows), environment="other", version="1")
+    assert [(item.shared, item.total) for item in overlaps(found)] == [(0, 2), (shared, 2 - shared), (0, 2)]
 
 
 def test_a_set_without_overlap_says_so(client: Client, world: World, db: None) -> None:
@@ -122,8 +142,8 @@ def test_what_a_closed_study_bound_does_not_exist_for_others(
         assert client.get(address).status_code == 404
         assert client_of(member(closed, "viewer")).get(address).status_code == 200
     assert tasks.sha256[:12] not in client.get("/task-sets/").content.decode()
-    assert world.plan.slug not in client.get("/environments/").context["environments"][0].task_sets
-    assert client.get("/environments/").context["environments"][0].bound == []
+    for view in client.get("/environments/").context["environments"]:
+        assert world.plan.slug not in view.task_sets and view.bound == []
     assert client.get("/models/").context["models"] == []
 
 
@@ -133,23 +153,25 @@ def test_unknown_addresses(client: Client, world: World, db: None) -> None:
 
 
 def test_environments_say_what_was_bound(client: Client, world: World, db: None) -> None:
-    (view,) = client.get("/environments/").context["environments"]
+    other, view = client.get("/environments/").context["environments"]
     assert view.registration.id == "evidence_search" and len(view.bound) == 1
+    assert other.registration.id == "code_repair" and other.bound == []
     text = client.get("/environments/").content.decode()
     assert "other code" in text  # the world binds an invented hash
     assert {row.name for row in view.components}
 
 
-def test_the_code_hash_is_the_one_that_a_freeze_would_bind(db: None) -> None:
+@pytest.mark.parametrize("name", ["code_repair", "evidence_search"])
+def test_the_code_hash_is_the_one_that_a_freeze_would_bind(db: None, name: str) -> None:
     """Computed by the worker's own function in another process; this one never imports an environment."""
     script = (
         "from worker.environments.registry import environment_code_sha256, get_environment;"
-        "print(environment_code_sha256(get_environment('evidence_search', {})))"
+        f"print(environment_code_sha256(get_environment('{name}', {{}})))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
     )
-    (found,) = [item for item in registered.registrations() if item.source == "built_in"]
+    (found,) = [item for item in registered.registrations() if item.id == name]
     assert found.code_sha256 == done.stdout.strip()
 
 
@@ -162,7 +184,11 @@ def test_an_installed_package_is_listed_and_not_imported(
 
     monkeypatch.setattr(registered, "entry_points", points)
     page = client.get("/environments/")
-    assert [view.registration.id for view in page.context["environments"]] == ["evidence_search", "maze"]
+    assert [view.registration.id for view in page.context["environments"]] == [
+        "code_repair",
+        "evidence_search",
+        "maze",
+    ]
     text = page.content.decode()
     assert "no_such_package.maze:Thing" in text and "no_such_package.points:Thing" in text
     assert "no_such_package.large:Thing" in client.get("/models/").content.decode()

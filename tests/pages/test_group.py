@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from runs.models import Group
-from runs.presenters.drawing import stacked_bar, stacked_dots
+from runs.presenters.drawing import lowest, position, stacked_bar, stacked_dots
 from tests.pages.state import World
 
 
@@ -94,3 +94,17 @@ def test_bar_leaves_out_what_was_not_measured() -> None:
     """Points 0.3 and 0.1 at 100 units a point: 0..30 and 30..40; a None and a 0 draw nothing."""
     bar = stacked_bar([("a", 0.3, "b1"), ("b", None, "b2"), ("c", 0.0, "b3"), ("d", 0.1, "b4")], 100.0)
     assert [(part.label, part.x, part.width) for part in bar] == [("a", 0.0, 30.0), ("d", 30.0, 10.0)]
+
+
+def test_negative_rewards_have_a_scale_from_minus_one() -> None:
+    """-0.5 and 0.5 on a line of 100 from -1 to 1: at 25 and 75; what lies outside stands at an end."""
+    assert (lowest([0.5, None, 0.0]), lowest([0.5, -0.01]), lowest([])) == (0.0, -1.0, 0.0)
+    dots = stacked_dots([0.5, -0.5, None, -2.0], width=100.0, middle=10.0, low=-1.0)
+    assert [(dot.x, dot.slot) for dot in dots] == [(0.0, 3), (25.0, 1), (75.0, 0)]
+    assert (position(0.0, 100.0, -1.0), position(0.25, 100.0, 0.0)) == (50.0, 25.0)
+
+
+def test_a_bar_with_a_negative_part_goes_both_ways_from_zero() -> None:
+    """0.5, -1 and -0.5 at 50 units a point from 50: 50..75, 0..50, then -25..0 beyond the end."""
+    bar = stacked_bar([("a", 0.5, "b1"), ("b", -1.0, "b2"), ("c", -0.5, "b3")], 50.0, zero=50.0)
+    assert [(part.x, part.width) for part in bar] == [(50.0, 25.0), (0.0, 50.0), (-25.0, 25.0)]

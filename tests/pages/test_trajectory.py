@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -10,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from runs.models import Trajectory, TrajectoryCredit
 from runs.presenters.tokens import first_difference, sequence_of, vocabulary
+from runs.presenters.trajectory import reward_view
 from runs.storage import blob_store
 from tests.pages.rows import fake_sha
 from tests.pages.state import World
@@ -134,3 +137,20 @@ def test_vocabulary_of_an_unknown_tokenizer_is_none(world: World, db: None) -> N
 )
 def test_first_difference(left: list[int], right: list[int], index: int | None) -> None:
     assert first_difference(left, right) == index
+
+
+@pytest.mark.parametrize(
+    ("weights", "low", "zero", "mean"), [((1.0, -1.0), -1.0, 260.0, 130.0), ((1.0, 0.5), 0.0, 0.0, 0.0)]
+)
+def test_a_reward_that_subtracts_is_drawn_from_minus_one(
+    weights: tuple[float, float], low: float, zero: float, mean: float
+) -> None:
+    """A group mean of -0.5 on a bar of 520 from -1 to 1: at 130; on one from 0 it stands at the end."""
+    rows = [SimpleNamespace(pk=n, name=f"c{n}", weight=w, value=0.5, points=w * 0.5) for n, w in enumerate(weights)]
+    group = SimpleNamespace(mean=-0.5)
+    of = SimpleNamespace(all=lambda: rows)
+    item: Any = SimpleNamespace(reward_components=of, gate=1.0, group=group, reward_total=0.0)
+    view = reward_view(item)
+    assert (view.low, view.zero_x, view.mean_x) == (low, zero, mean)
+    first = view.bar[0]
+    assert (first.x, first.width) == (zero, 0.5 * 520 / (1 - low))

@@ -40,11 +40,13 @@ from runs.models import (
 from runs.presenters.layers.cards import cards_of
 from runs.presenters.layers.quantities import quantities_of
 from runs.storage import blob_store
+from tests.branches.rows import branch_on
+from tests.controls.rows import controls_on
 from tests.evidence_rows import add_evidence
 from tests.pages import elsewhere
 from tests.pages.state import World
 from tests.pages.world import build
-from tests.people import rights_reviews
+from tests.people import rights_edit_pages, rights_reviews, rights_trials
 from workbench.contracts.canonical import derive_uid
 from workbench.contracts.records import MetricRecord
 
@@ -151,8 +153,12 @@ def _parts(world: World) -> dict[str, Any]:
         "task_set": task_set.sha256,  # type: ignore[union-attr]
         "task_set_uid": task_set.uid,  # type: ignore[union-attr]
         "task": task.uid,  # type: ignore[union-attr]
+        "branch": branch_on(trajectory, timezone.now()).uid,  # type: ignore[arg-type]
+        "controls": controls_on(task_set, timezone.now()).uid,  # type: ignore[arg-type]
         **_layers(world),
         **rights_reviews.parts(world),
+        **rights_trials.parts(group, trajectory),
+        **rights_edit_pages.parts(trajectory),  # type: ignore[arg-type]
     }
 
 

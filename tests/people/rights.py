@@ -14,6 +14,7 @@ answered otherwise, ``token`` has its own eight letters.
 
 from __future__ import annotations
 
+from tests.people.rights_edit_pages import EDIT_PAGES
 from tests.people.rights_evidence import EVIDENCE
 from tests.people.rights_evidence_api import EVIDENCE_API
 from tests.people.rights_reviews import REVIEWS
@@ -30,6 +31,7 @@ from tests.people.rights_row import (
     Row,
 )
 from tests.people.rights_tracking import TRACKING
+from tests.people.rights_trials import TRIALS
 
 _PLAN = "/studies/{study}/plans/{plan}/"
 _DRAFT = "/studies/{study}/plans/{draft}/"
@@ -68,6 +70,7 @@ PAGES = [
     Row("runs:task_sets", "GET", "/task-sets/", EVERYONE),
     Row("runs:environments", "GET", "/environments/", EVERYONE),
     Row("runs:models", "GET", "/models/", EVERYONE),
+    Row("runs:controls", "GET", "/controls/", EVERYONE),
     Row("runs:compare", "GET", "/compare/", EVERYONE),
     Row("runs:groups", "GET", "/groups/", EVERYONE),
     Row("runs:trajectories", "GET", "/trajectories/", EVERYONE),
@@ -102,6 +105,9 @@ PAGES = [
     Row("runs:job", "GET", "/jobs/{job}/", READERS),
     Row("runs:task_set", "GET", "/task-sets/{task_set}/", READERS),
     Row("runs:task", "GET", "/tasks/{task}/", READERS),
+    Row("runs:branches", "GET", "/trajectories/{trajectory}/branches/", READERS),
+    Row("runs:branch_ask", "POST", "/trajectories/{trajectory}/branches/ask/", WRITERS, {"decision": "99"}),
+    Row("runs:one_controls", "GET", "/controls/{controls}/", READERS),
     Row("runs:pair", "GET", _PLAN + "pairs/e2f/e3/", READERS),
     Row("runs:plan_discarded", "GET", _PLAN + "discarded/", READERS),
     Row("runs:run_discarded", "GET", "/runs/{run}/discarded/", READERS),
@@ -217,6 +223,13 @@ API = [
     Row("api:task_set", "GET", _API + "task-sets/{task_set_uid}", READERS),
     Row("api:tasks", "GET", _API + "tasks", EVERYONE),
     Row("api:task", "GET", _API + "tasks/{task}", READERS),
+    Row("api:branches", "GET", _API + "branches", EVERYONE),
+    Row("api:branch", "GET", _API + "branches/{branch}", READERS),
+    Row("api:branch_request", "POST", _API + "trajectories/{trajectory}/branches", WRITERS, {"decision": 0}),
+    Row("api:controls", "GET", _API + "controls", EVERYONE),
+    Row("api:one_controls", "GET", _API + "controls/{controls}", READERS),
+    Row("api:control_slots", "GET", _API + "controls/{controls}/slots", READERS),
+    Row("api:controls_request", "POST", _API + "studies/{study}/controls", WRITERS, {"environment": "code_repair"}),
     Row("api:receipts", "GET", _API + "receipts", EVERYONE),
     Row("api:receipt", "GET", _API + "receipts/{receipt}", READERS),
     Row("api:receipt_bytes", "GET", _API + "receipts/{receipt}/bytes", READERS),
@@ -225,4 +238,4 @@ API = [
     Row("api:not_found", "GET", _API + "no/such/address", NEVER),
 ]
 
-TABLE = PAGES + API + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS
+TABLE = PAGES + API + TRIALS + TRACKING + EVIDENCE + EVIDENCE_API + REVIEWS + EDIT_PAGES

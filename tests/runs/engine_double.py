@@ -22,6 +22,8 @@ from workbench.contracts.canonical import digest, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.jobs import CollectedGroup, CollectResult, CollectSpec, GroupSpec, UpdateResult, UpdateSpec
 from workbench.contracts.probe import ProbeSpec
+from workbench.contracts.rewards import reward_total
+from workbench.contracts.trials import TrialsSpec
 from workbench.contracts.wire import from_wire, parse_record, record_bytes, to_wire
 
 RUNTIME = "runtime-test"
@@ -38,6 +40,8 @@ class Script:
     actionable: Callable[[UpdateSpec], int] = lambda spec: 0
     non_finite: Callable[[UpdateSpec], bool] = lambda spec: False
     adapter: Callable[[UpdateSpec], str] = lambda spec: f"adapter {spec.update_uid}"
+    components: Callable[[CollectSpec, GroupSpec, int], tuple[r.RewardComponent, ...] | None] = lambda *_: None
+    trials: dict[str, Any] = field(default_factory=dict)  # of the fake artefacts: see ``trials_double``
     before: Callable[[str, dict[str, Any]], None] = lambda op, spec: None
     runtime: str = RUNTIME
     calls: list[str] = field(default_factory=list)
@@ -60,14 +64,15 @@ def _trajectory(
     spec: CollectSpec, group: GroupSpec, slot: Any, script: Script
 ) -> tuple[r.TrajectoryRecord, list[bytes]]:
     invalid, data = script.invalid(spec, group, slot.slot), _capture(spec, slot.trajectory_uid, slot.slot, slot.seed)
-    total = script.reward(spec, group, slot.slot)
+    given = script.components(spec, group, slot.slot)
+    total = script.reward(spec, group, slot.slot) if given is None else reward_total(1.0, given)
     turn = r.TurnRecord(
         decision=0, parent_decision=None, branch="main", capture_sha256=sha256_hex(data), prompt_tokens=3,
         generated_tokens=3, policy_tokens=3, action_kind=r.FINISH, parse_error=None, think_text=None,
         action_text="finish", tool_call=None, finish={"answer": "a", "citations": []}, observation=None,
         policy_version=spec.policy.policy_version, state_before_sha256=STATE, state_after_sha256=STATE,
     )  # fmt: skip
-    part = r.RewardComponent("evidence", 1.0, total, total, "measured", {})
+    parts = given or (r.RewardComponent("evidence", 1.0, total, total, "measured", {}),)
     facts = r.OutcomeFacts(True, True, False, 0, 0, 0, 0, False, None, None, None, None, False)
     record = r.TrajectoryRecord(
         uid=slot.trajectory_uid, slot=slot.slot, seed=slot.seed, task_uid=group.task_uid,
@@ -75,7 +80,7 @@ def _trajectory(
         invalid_reason="EnvironmentFault: gone" if invalid else None, terminal=None if invalid else r.FINISH,
         turns=(turn,), injections=tuple(r.InjectionRecord(o, r.UNREACHED, None) for o in group.injected_ordinals),
         facts=None if invalid else facts,
-        reward=None if invalid else r.RewardRecord("evidence_search.reward", "2.1", 1.0, (part,), total),
+        reward=None if invalid else r.RewardRecord("evidence_search.reward", "2.1", 1.0, parts, total),
         success=None if invalid else total >= 0.5, success_definition="evidence_search.success/1", invariants=(),
         initial_state_sha256=STATE, final_state_sha256=None if invalid else STATE,
     )  # fmt: skip
@@ -203,7 +208,11 @@ def answer(op: str, spec: dict[str, Any], script: Script, store: BlobStore) -> d
         from tests.runs.probe_double import probe  # the real arithmetic, which loads torch
 
         return dict(to_wire(probe(from_wire(ProbeSpec, spec))))
-    raise KeyError(f"op: got {op!r}, expected runtime, collect, update or probe")
+    if op == "trials":
+        from tests.runs.trials_double import trials  # the real engine function on fake artefacts, which loads torch
+
+        return dict(to_wire(trials(from_wire(TrialsSpec, spec), script, store)))
+    raise KeyError(f"op: got {op!r}, expected runtime, collect, update, probe or trials")
 
 
 def handle(op: str, spec: dict[str, Any], *, store: BlobStore, cache_dir: Path, progress: Any) -> dict[str, Any]:

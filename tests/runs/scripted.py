@@ -25,6 +25,7 @@ from tests.runs.scripted_plan import document
 from workbench.contracts.canonical import canonical_bytes, sha256_hex
 from worker import lifecycle
 
+VERIFIER = "scripted/1"
 AT = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)  # before any clock: what is queued then can be claimed now
 
 
@@ -70,7 +71,10 @@ class Lab:
 
     def freeze(self, **changes: Any) -> PlanVersion:
         """A frozen plan."""
-        return freeze_plan(self.draft(**changes), self.bindings(), by=self.actor, at=AT)
+        bindings = self.bindings()
+        if changes.get("trials"):  # the scripted environment leaves artefacts only where they are asked for
+            bindings["environment"]["verifier"] = VERIFIER
+        return freeze_plan(self.draft(**changes), bindings, by=self.actor, at=AT)
 
     def start(self, **changes: Any) -> Execution:
         """A started execution."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import uuid
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from evidence.verify import verify
@@ -52,8 +53,9 @@ from workbench.blobs import BlobMissing, BlobStore
 from workbench.contracts.canonical import canonical_bytes, parse_json, sha256_hex
 from workbench.contracts.errors import CanonicalError, RecordError
 from workbench.contracts.jobs import CollectedGroup
-from workbench.contracts.records import GroupRecord, MetricRecord
-from workbench.contracts.wire import parse_record
+from workbench.contracts.records import EditCreditRecord, GroupRecord, MetricRecord
+from workbench.contracts.wire import parse_record, to_wire
+from workbench.db import drop_triggers
 
 TASKS = parse_json(task_set_bytes())
 
@@ -211,6 +213,27 @@ def test_update_rows_and_ledger(world: World) -> None:
         record_update(run=world.run, result=update_result(again), store=world.store)
 
 
+def test_credit_from_edits_stands_in_its_row_as_the_record_says(world: World) -> None:
+    """A term in one trajectory, none in the others; what was altered is named by verify."""
+    record = update_of(world, [world.group])
+    term = EditCreditRecord("M", "applied", 0, 3, 1, 0.25, 1.0, False, 0.75, 0.75, 0.5625)
+    first = replace(record.credits[0], edit=term)
+    update = record_update(
+        run=world.run, result=update_result(replace(record, credits=(first, *record.credits[1:]))), store=world.store
+    )
+    rows = update.credits.order_by("pk")
+    assert [row.edit for row in rows] == [to_wire(term), None, None, None]
+    assert update.credits.filter(edit__isnull=True).count() == 3
+    problems = {(item.table, item.column) for item in verify(store=world.store, steps=(4,)).problems}
+    assert ("runs_trajectorycredit", "edit") not in problems
+    drop_triggers(connection)
+    with connection.cursor() as cursor:
+        forged = json.dumps({**to_wire(term), "difference": 0.5})
+        cursor.execute("UPDATE runs_trajectorycredit SET edit = %s WHERE id = %s", [forged, rows[0].pk])
+    problems = {(item.table, item.column) for item in verify(store=world.store, steps=(4,)).problems}
+    assert ("runs_trajectorycredit", "edit") in problems
+
+
 def test_skipped_update_makes_no_checkpoint(world: World) -> None:
     """Output equals input; the groups are taken all the same."""
     update = add_update(world, [world.group], skipped="no_signal")
@@ -226,6 +249,7 @@ def test_skipped_update_makes_no_checkpoint(world: World) -> None:
         ({"policy_version": 4}, "policy_version: got 4"), ({"steps": ()}, "steps: got none"),
         ({"skipped": "no_signal"}, "skipped: got steps"), ({"group_uids": ()}, "trained_group_uids"),
         ({"run_uid": str(uuid.UUID(int=1))}, "run_uid"),
+        ({"edit_only_group_uids": ("x",)}, "edit_only_group_uids"), ({"trials": {"x": "0" * 64}}, "trials: got"),
     ],
 )  # fmt: skip
 def test_update_refusals(world: World, changes: dict[str, Any], message: str) -> None:

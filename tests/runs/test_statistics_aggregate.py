@@ -311,6 +311,22 @@ def test_no_item_at_all_is_an_empty_aggregate() -> None:
     assert (aggregate["cells"], aggregate["comparisons"]) == ([], {"parent": [], "strict_pairs": []})
 
 
+def test_a_pair_is_compared_at_the_seeds_that_both_arms_are_planned_for() -> None:
+    """v has seeds 1 and 2, f only 1. With the plan: one seed, complete. A planned run without checkpoint is absent."""
+    both = pair_items({"1": ([0.0], [1.0]), "2": ([0.5], [0.25])})
+    items = [one for one in both if (one.arm, one.run_seed) != ("f", "2")]
+
+    def absent(**given: Any) -> Any:
+        aggregate = build(items, strict_pairs=[["v", "f"]], **given)
+        found = comparison(aggregate, "strict_pairs", "reward")
+        assert [one["run_seed"] for one in found["per_seed"]] == ["1"]
+        return found["absent_seeds"]
+
+    assert absent(planned={"v": ["1", "2"], "f": ["1"]}) == []
+    assert absent(planned={"v": ["1", "2"], "f": ["1", "2"]}) == [{"run_seed": "2", "reason": "arm_not_evaluated"}]
+    assert absent() == [{"run_seed": "2", "reason": "arm_not_evaluated"}]
+
+
 def test_task_table_pairs_values_and_flips() -> None:
     """Task a: parent 1, 0 and arm 1, 1: difference 0.5, flips both and gained. Task b: second repeat broken."""
     items = [item("a", 0), item("a", 1, 0.0), item("b", 0), item("b", 1)]

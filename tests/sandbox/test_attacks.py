@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from worker.sandbox import cgroups
-from worker.sandbox.base import MEBIBYTE, Limits, Outcome, Program
+from worker.sandbox.base import MEBIBYTE, Limits, Outcome, Program, SandboxFault
 from worker.sandbox.bubblewrap import Bubblewrap
 from worker.sandbox.workspace import TreeRefused, read_tree, workspace
 
@@ -188,11 +189,79 @@ except OSError: print(number)
     assert 0 < int(said(found)) <= 8
 
 
+def test_the_workspace_cannot_fill_the_disk(sandbox: Bubblewrap) -> None:
+    """Many files of permitted size: the program's own copy is full at its bound, and the folder has nothing of it."""
+    code = """
+number = 0
+try:
+    while True:
+        with open(f"/w/{number}", "wb") as f: f.write(b"x" * 1000000)
+        number += 1
+except OSError as error: print(number, error.errno)
+"""
+    with workspace({"attack.py": code.encode()}) as folder:
+        program = Program([PYTHON, "-I", "-S", "attack.py"])
+        found = sandbox.run(folder, program, Limits(scratch_bytes=8 * MEBIBYTE))
+        assert sorted(read_tree(folder)) == ["attack.py"]
+    number, reason = map(int, said(found).split())
+    assert 0 < number <= 8 and reason == errno.ENOSPC
+
+
+def test_the_workspace_folder_is_read_and_never_written(sandbox: Bubblewrap) -> None:
+    """The original is shown read-only; changes of the copy, deletions too, end with the run."""
+    code = """
+import os
+os.unlink("data"); os.unlink("attack.py"); open("new", "w").write("x")
+for place in ("/in/data", "/in/new"):
+    try: open(place, "w"); print("wrote")
+    except OSError as error: print(type(error).__name__)
+print(sorted(os.listdir("/w")), open("/in/data").read())
+"""
+    with workspace({"attack.py": code.encode(), "data": b"whole"}) as folder:
+        found = sandbox.run(folder, Program([PYTHON, "-I", "-S", "attack.py"]), Limits())
+        assert read_tree(folder)["data"] == b"whole" and sorted(read_tree(folder)) == ["attack.py", "data"]
+    assert said(found).splitlines() == ["OSError", "OSError", "['new'] whole"]
+
+
+def test_a_tree_larger_than_the_scratch_bound_fits(sandbox: Bubblewrap) -> None:
+    """The bound is on what is written, not on what was given: 3 MiB in 60 files under a bound of 1 MiB."""
+    files = {f"folder/{number}": b"x" * 52_429 for number in range(60)}
+    with workspace({**files, "attack.py": b"import os; print(len(os.listdir('folder')))"}) as folder:
+        program = Program([PYTHON, "-I", "-S", "attack.py"])
+        found = sandbox.run(folder, program, Limits(scratch_bytes=MEBIBYTE))
+    assert said(found) == "60\n"
+
+
+def test_no_descriptor_of_the_host_is_passed_on(sandbox: Bubblewrap) -> None:
+    """Three streams, and the folder that is being listed."""
+    with open(__file__, "rb") as file:
+        os.set_inheritable(file.fileno(), True)
+        found = attack(sandbox, "import os; print(sorted(map(int, os.listdir('/proc/self/fd'))))")
+    assert eval(said(found)) == [0, 1, 2, 3]
+
+
+def test_open_files_are_bounded(sandbox: Bubblewrap) -> None:
+    code = "held = []\ntry:\n    while True: held.append(open('attack.py'))\nexcept OSError: print(len(held))"
+    assert 0 < int(said(attack(sandbox, code, Limits(open_files=40)))) <= 40
+
+
+def test_a_program_that_speaks_as_bwrap_is_an_outcome(sandbox: Bubblewrap) -> None:
+    """What makes a fault of the sandbox cannot be printed: else an artefact could make its failures unknown."""
+    found = attack(sandbox, "import sys; sys.stderr.write('bwrap: setting up failed'); sys.exit(1)")
+    assert found.exit_code == 1 and found.stderr.startswith(b"bwrap: ")
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_a_fault(sandbox: Bubblewrap, tmp_path: Path) -> None:
+    program = Program(["/bin/true"], shown={"/h": tmp_path / "nothing"})
+    with workspace({}) as folder, pytest.raises(SandboxFault, match="bwrap"):
+        sandbox.run(folder, program, Limits())
+
+
 def test_nothing_outside_can_be_written(sandbox: Bubblewrap, tmp_path: Path) -> None:
     code = f"""
 for place in (
     "/etc/x", "/usr/x", "/x", "/dev/x", {str(tmp_path / "x")!r}, "/root/x", "/home/x", "/proc/sys/kernel/hostname",
-    "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/1/oom_score_adj", "/proc/irq/x",
+    "/in/x", "/h/x", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/1/oom_score_adj", "/proc/irq/x",
 ):
     try: open(place, "w").write("x"); print("wrote", place)
     except OSError as error: print(type(error).__name__)
@@ -241,6 +310,8 @@ except OSError as error: print(type(error).__name__)
 """
     with workspace({"attack.py": code.encode()}) as folder:
         found = sandbox.run(folder, Program([PYTHON, "-I", "-S", "attack.py"]), Limits())
+        assert not os.path.lexists(folder / "link")
+        os.symlink(secret, folder / "link")
         with pytest.raises(TreeRefused, match="link: got no regular file"):
             read_tree(folder)
     assert said(found).strip() == "FileNotFoundError"
@@ -277,3 +348,22 @@ def test_nothing_is_left_after_a_hundred_runs(sandbox: Bubblewrap) -> None:
     assert set(Path("/tmp").glob("workbench-trial-*")) <= before
     for folder in cgroups.places().values():
         assert not list(folder.glob("workbench-*"))
+
+
+def test_groups_that_a_killed_process_left_are_swept() -> None:
+    """Old and empty ones: the folder's time says how old."""
+    if not cgroups.places():
+        assert cgroups.sweep() == 0
+        return
+    groups = cgroups.make({"pids": 5, "memory": MEBIBYTE})
+    try:
+        fresh = set(groups.folders.values())
+        cgroups.sweep()
+        assert all(folder.is_dir() for folder in fresh)
+        for folder in fresh:
+            os.utime(folder, (0, 0))
+        assert cgroups.sweep() >= len(fresh) and not any(folder.is_dir() for folder in fresh)
+    finally:
+        for folder in groups.folders.values():
+            if folder.is_dir():
+                folder.rmdir()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.sandbox.workspace import TreeRefused, checked_path, read_tree, remove, workspace
+from worker.sandbox.workspace import TreeRefused, checked_path, read_tree, remove, sweep, workspace
 
 NAMES = st.text("abcXYZ_-.é中 ", min_size=1, max_size=8).filter(lambda name: name not in (".", ".."))
 
@@ -51,3 +51,15 @@ def test_a_folder_without_rights_is_removed(tmp_path: Path) -> None:
     (place / "a").chmod(0)
     remove(place)
     assert not place.exists()
+
+
+def test_a_workspace_that_a_killed_process_left_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old ones of ours alone: not a new one, another folder, or what a link of that name leads to."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("workbench-trial-old", "workbench-trial-new", "other"):
+        (tmp_path / name / "a").mkdir(parents=True)
+    (tmp_path / "workbench-trial-link").symlink_to(tmp_path / "other")
+    for name in ("workbench-trial-old", "other"):
+        os.utime(tmp_path / name, (0, 0))
+    assert sweep() == 1
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["other", "workbench-trial-link", "workbench-trial-new"]

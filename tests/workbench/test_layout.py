@@ -29,6 +29,7 @@ ENVIRONMENT_READERS = {
     "workbench/settings_operations.py",
     "workbench/settings_outward.py",
     "workbench/client/workbench.py",  # runs in other people's programs, without the settings
+    "worker/sandbox/choose.py",  # in the engine's process, without the settings
     "workbench/faults.py",  # crash tests only; used by code without Django
 }
 PIN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*(\[[a-z]+\])?==\d[0-9a-zA-Z.]*$")

@@ -111,12 +111,17 @@ class CollectResult:
 
 @dataclass(frozen=True)
 class UpdateGroup:
-    """One group handed to an update: its record and where its captures lie."""
+    """One group handed to an update: its record and where its captures lie.
+
+    ``trials_json``: canonical text of its ``GroupTrials``; None where the group has no trials.
+    """
 
     record_json: str
     record_sha256: str
     capture_blob_sha256: str
     captures: tuple[CaptureRef, ...]
+    trials_json: str | None = None
+    trials_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ class UpdateSpec:
     """``apply_update``: one optimizer batch under the adapter that sampled it.
 
     ``objective``: advantage, advantage_eps, aggregation, fixed_length, clip_low, clip_high, credit,
-    zero_variance, kl_beta. ``optimizer``: name, learning_rate, betas, eps, weight_decay, grad_clip,
-    epochs, minibatches, micro_batch (trajectories in one forward), length_buckets.
+    zero_variance, kl_beta, edit_weight, edit_cap. ``optimizer``: name, learning_rate, betas, eps,
+    weight_decay, grad_clip, epochs, minibatches, micro_batch (trajectories in one forward), length_buckets.
     ``reference_adapter_sha256``: checkpoint that the divergence is measured to; None measures none.
     """
 
@@ -173,6 +178,7 @@ class DescribeResult:
     """What a plan binds at freeze. ``task_set_sha256`` names a blob: canonical JSON list of all tasks.
 
     ``parent_adapter_sha256`` is the initial adapter, written to the store: every run starts there.
+    ``verifier``: id with version of what tries the environment's artefacts; None where it keeps none.
     ``code``: {"environment", "reward", "profile"}, each distribution, version, files and code_sha256, or
     None where nothing of the kind comes from outside the product.
     """
@@ -196,3 +202,4 @@ class DescribeResult:
     task_set_sha256: str
     warm_start: dict[str, Any]  # recipe hash, sampled validity, reward, copy accuracy, cached or built
     code: dict[str, Any] = field(default_factory=dict)
+    verifier: str | None = None

@@ -16,6 +16,7 @@ from .jobs import GroupSpec, SlotSpec
 from .probe import PROBE
 from .records import EVALUATE, PREFLIGHT, TRAIN
 from .seeds import evaluation_seed, order_seed, probe_seed, slot_seed
+from .trials import EXECUTE, SELECT, selection_seed
 
 Body = dict[str, Any]
 
@@ -163,6 +164,35 @@ def probe_groups(body: Body, plan_sha256: str, probe: str) -> tuple[GroupSpec, .
         seeds = [probe_seed(plan_sha256, task["uid"], repeat) for repeat in range(settings["repeats"])]
         groups.append(_group(probe, PROBE, ordinal, task["uid"], "control", seeds))
     return tuple(groups)
+
+
+def trials_key(owner: str, purpose: str, ordinal: int) -> str:
+    """Key of the job that tries a group. ``owner``: the run, or the execution for preflight groups."""
+    return f"{owner}:trials:{purpose}:{ordinal}"
+
+
+def trial_settings(body: Body, purpose: str, arm: str | None) -> dict[str, Any] | None:
+    """How the groups of a purpose (and arm) are tried: {"mode", "replays", "repeats"}; None: not at all.
+
+    Replays and repeats are the pilot's alone. An arm that never reads D only chooses, unless every arm is tried.
+    """
+    section = body["plan"].get("trials")  # absent in bodies from before there were trials
+    if section is None:
+        return None
+    if purpose == PREFLIGHT:
+        found = {"mode": EXECUTE, "replays": section["replays"], "repeats": section["repeats"]}
+        return found if section["pilot"] else None
+    if purpose != TRAIN or arm is None:
+        return None
+    credit = arm_of(body, arm)["config"]["objective"]["credit"]
+    if section["every_arm"] or credit in ("edit_broadcast", "edit_localised"):
+        return {"mode": EXECUTE, "replays": 0, "repeats": 0}
+    return {"mode": SELECT, "replays": 0, "repeats": 0} if credit == "edit_terminal" else None
+
+
+def trial_seed(body: Body, run_seed: str | None) -> str:
+    """Seed of the draws of a run; of preflight groups where ``run_seed`` is None."""
+    return selection_seed(body["plan"]["trials"]["seed"], run_seed if run_seed is not None else "0")
 
 
 def evaluation_grid(body: Body) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,8 @@ REQUIRED = object()
 
 ADVANTAGES = ("grpo", "mean_centred", "leave_one_out")
 AGGREGATIONS = ("trajectory_balanced", "token_mean", "turn_balanced", "sequence_sum", "fixed_length")
-CREDITS = ("vanilla", "fatal_suffix", "one_sided_clamp")
+EDIT_CREDITS = {"edit_broadcast": "B", "edit_localised": "M", "edit_terminal": "E"}  # credit -> arm of the equations
+CREDITS = ("vanilla", "fatal_suffix", "one_sided_clamp", *EDIT_CREDITS)
 SPLITS = ("train", "validation", "test", "out_of_distribution", "anchor")
 CONDITIONS = ("standard", "stress")
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -89,6 +90,13 @@ PROBE: dict[str, Any] = {
     "max_decisions": Field("int", None, minimum=1, maximum=256, nullable=True),
     "temperature": Field("float", 1.0, minimum=0.01, maximum=10),
 }
+TRIALS: dict[str, Any] = {
+    "seed": Field("seed", "0"),
+    "replays": Field("int", 0, minimum=0, maximum=16),
+    "repeats": Field("int", 0, minimum=0, maximum=16),
+    "pilot": Field("bool", False),
+    "every_arm": Field("bool", False),
+}
 GATE: dict[str, Any] = {
     "rule": Field("str", choices=("clamp_actionable_cases",)),
     "counted_over": _KEY,
@@ -147,6 +155,8 @@ PLAN: dict[str, Any] = {
         "clip_low": Field("float", 0.2, minimum=0, maximum=1),
         "clip_high": Field("float", 0.2, minimum=0, maximum=10),
         "credit": Field("str", "vanilla", choices=CREDITS),
+        "edit_weight": Field("float", 1.0, minimum=0, maximum=1000),
+        "edit_cap": Field("float", 1.0, minimum=1e-6, maximum=1000),
         "zero_variance": Field("str", "skip", choices=("skip", "train_if_credit")),
         "kl_beta": Field("float", 0.0, minimum=0, maximum=0),
     },
@@ -198,9 +208,13 @@ PLAN: dict[str, Any] = {
     "endpoints": ListOf(ENDPOINT, []),
     "smallest_detectable_difference": Field("dict", None, nullable=True),
     "probe": Optional(PROBE),
+    "trials": Optional(TRIALS),
     "retention": {"checkpoint_every": Field("int", 20, minimum=1, maximum=10**6)},
     "claims": {"reach": TEXT, "cannot_show": TEXT},
 }  # fmt: skip
+
+# Fields that came after plans had been frozen, with the value that a body without them means.
+LATER: dict[str, Any] = {"objective.edit_weight": 1.0, "objective.edit_cap": 1.0, "trials": None}
 
 _TYPES = {"str": str, "bool": bool, "dict": dict, "seed": str}
 

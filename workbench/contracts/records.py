@@ -7,7 +7,7 @@ Times, hosts and durations travel beside them in ``Timing``, which nothing hashe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 VALID, INFRASTRUCTURE_INVALID = "valid", "infrastructure_invalid"
@@ -84,7 +84,7 @@ class RewardComponent:
 
 @dataclass(frozen=True)
 class RewardRecord:
-    """Reward breakdown; ``total`` = gate * clip(sum of points, 0, 1)."""
+    """Reward breakdown; ``total`` follows from the components by ``rewards.reward_total``."""
 
     reward_id: str
     version: str
@@ -260,8 +260,30 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
+class EditCreditRecord:
+    """Credit from one retained edit, added to the advantage of a trajectory (arms B, M, E).
+
+    ``status``: applied, or why the term is 0 (format_error, no_eligible_block, no_original_utility, trial_incomplete,
+    no_selected_token); ``difference`` None: not known, or not read (arm E); ``shrinkage`` None: none was computed.
+    Masses are sums of the added coefficients over the policy tokens: signed, absolute, squared.
+    """
+
+    arm: str  # B | M | E
+    status: str
+    selected: int | None  # decision of the chosen block
+    tokens: int
+    selected_tokens: int
+    difference: float | None
+    shrinkage: float | None
+    capped: bool
+    signed_mass: float
+    l1_mass: float
+    squared_mass: float
+
+
+@dataclass(frozen=True)
 class TrajectoryCredit:
-    """What the credit rule did to one trajectory of an update."""
+    """What the credit rule did to one trajectory of an update. ``edit`` None: the arm adds no credit from edits."""
 
     trajectory_uid: str
     group_uid: str
@@ -273,6 +295,7 @@ class TrajectoryCredit:
     fatal_start: int | None
     engine_drift_mean: float | None  # mean |sampler - recomputed| log-probability
     engine_drift_max: float | None
+    edit: EditCreditRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -340,3 +363,5 @@ class UpdateRecord:
     skipped: str | None  # no_eligible_group | no_signal | no_credit | non_finite
     note: str | None
     measures: UpdateMeasures | None = None  # None: skipped, or written before these were measured
+    edit_only_group_uids: tuple[str, ...] = ()  # trained groups without variance: credit from edits alone
+    trials: dict[str, str] = field(default_factory=dict)  # group uid -> hash of the trials record that was read

@@ -14,7 +14,7 @@ from typing import Any
 from .canonical import canonical_bytes, digest
 from .errors import CanonicalError, PlanInvalid, Problem
 from .failures import schedule_document
-from .plan_schema import PLAN, validate_fields
+from .plan_schema import EDIT_CREDITS, PLAN, validate_fields
 
 BODY_SCHEMA = "workbench.plan-body/1"
 
@@ -124,7 +124,7 @@ def _cross_checks(plan: dict[str, Any]) -> list[Problem]:
         problems.append(Problem("endpoints", "a repeated id", "each id once"))
     if "stress" in plan["evaluation"]["conditions"] and not plan["failure"]["stress_cycle"]:
         problems.append(Problem("failure.stress_cycle", "[]", "at least one profile, since STRESS is evaluated"))
-    problems += _probe_checks(plan)
+    problems += [*_probe_checks(plan), *_trials_checks(plan)]
     for seeds, path in [
         (plan["seeds"], "seeds"),
         *[(a["seeds"] or [], f"arms[{i}].seeds") for i, a in enumerate(plan["arms"])],
@@ -145,6 +145,30 @@ def _probe_checks(plan: dict[str, Any]) -> list[Problem]:
         (longer, "max_decisions", f"at most rollout.max_decisions ({rollout['max_decisions']}), or null for the same"),
     )
     return [Problem(f"probe.{name}", str(probe[name]), expected) for fails, name, expected in checks if fails]
+
+
+def edit_arms(plan: dict[str, Any]) -> dict[str, str]:
+    """Arms whose credit comes from edits: key -> B, M or E."""
+    credits = {arm["key"]: resolve_arm(plan, arm)["objective"]["credit"] for arm in plan["arms"]}
+    return {key: EDIT_CREDITS[credit] for key, credit in credits.items() if credit in EDIT_CREDITS}
+
+
+def _trials_checks(plan: dict[str, Any]) -> list[Problem]:
+    """Faults between the trials section and the arms: credit from edits needs trials, and trials need a use."""
+    trials, pilot = plan["trials"], bool(plan["trials"] and plan["trials"]["pilot"])
+    try:
+        edits = edit_arms(plan)
+    except (KeyError, TypeError, AttributeError):  # an override that _arm_checks names
+        return []
+    repeated = trials is not None and (trials["replays"] or trials["repeats"])
+    use = "true, an arm with credit from edits, or every_arm: nothing would be tried otherwise"
+    checks = (
+        (bool(edits) and trials is None, "trials", "null", f"a section, since arm {next(iter(edits), '')} needs it"),
+        (trials is not None and not (edits or pilot or trials["every_arm"]), "trials.pilot", "false", use),
+        (pilot and plan["preflight"] is None, "preflight", "null", "a section, since trials.pilot tries its groups"),
+        (repeated and not pilot, "trials.pilot", "false", "true: replays and repeats are made of preflight groups"),
+    )
+    return [Problem(field, got, expected) for fails, field, got, expected in checks if fails]
 
 
 def _arm_checks(plan: dict[str, Any], arm: dict[str, Any], i: int) -> list[Problem]:
@@ -284,6 +308,9 @@ def freeze_body(document: Any, bindings: dict[str, Any]) -> dict[str, Any]:
     plan = complete_plan(document)
     pairs = check_pairs(plan)
     _check_tasks(plan, bindings)
+    if plan["trials"] is not None and not bindings.get("environment", {}).get("verifier"):
+        raise PlanInvalid([Problem("trials", "a section", f"null: environment {plan['environment']['id']} keeps no"
+                                   " artefacts that a verifier could try")])  # fmt: skip
     arms = []
     for position, arm in enumerate(plan["arms"]):
         resolved = resolve_arm(plan, arm)

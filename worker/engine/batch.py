@@ -19,11 +19,13 @@ from workbench.contracts.canonical import parse_bound, sha256_hex
 from workbench.contracts.capture import Capture
 from workbench.contracts.errors import ContractError, EngineFault
 from workbench.contracts.jobs import UpdateGroup
-from workbench.contracts.records import GroupRecord, TrajectoryRecord
+from workbench.contracts.records import TRAIN, GroupRecord, TrajectoryRecord
+from workbench.contracts.trials import AVAILABLE, EXECUTE, SELECTED, STATUSES, GroupTrials, trials_uid
 from workbench.contracts.wire import from_wire
 
 from .checkpoint import checked
 
+ROUNDING = 1e-12  # D is a difference of fractions, its verdicts are stored as floats
 CAPTURE_IDENTITIES = ("base_model", "adapter", "tokenizer", "formatter", "environment", "harness", "runtime")
 
 
@@ -91,6 +93,51 @@ def read_group(group: UpdateGroup) -> GroupRecord:
     if sha256_hex(data) != group.record_sha256:
         raise _mismatch("group", "record_sha256", sha256_hex(data), group.record_sha256)
     return from_wire(GroupRecord, parse_bound(data))  # canonical when it was recorded: the hash says it is these bytes
+
+
+def read_trials(group: UpdateGroup, record: GroupRecord, *, executed: bool) -> GroupTrials:
+    """The trials of a training group, checked: hash, group, run, plan, one intervention a slot, D with its verdicts.
+
+    ``executed``: the arm reads D, so choosing alone does not do. A group whose trials broke has a record that says so;
+    none at all raises ``EngineFault``, as does any difference.
+    """
+    where = f"group {record.uid}.trials"
+    if group.trials_json is None:
+        raise EngineFault(f"{where}: got none, expected the trials of a group whose credit comes from edits")
+    data = group.trials_json.encode()
+    if sha256_hex(data) != group.trials_sha256:
+        raise _mismatch(where, "sha256", sha256_hex(data), group.trials_sha256)
+    try:
+        found = from_wire(GroupTrials, parse_bound(data))
+    except ContractError as error:
+        raise EngineFault(f"{where}: {error}") from error
+    pairs: list[tuple[str, Any, Any]] = [
+        ("uid", found.uid, trials_uid(record.uid)),
+        ("group_uid", found.group_uid, record.uid),
+        ("run_uid", found.run_uid, record.run_uid),
+        ("plan_sha256", found.plan_sha256, record.plan_sha256),
+        ("ordinal", found.ordinal, record.ordinal),
+        ("purpose", found.purpose, TRAIN),
+        ("interventions", [item.trajectory_uid for item in found.interventions], [t.uid for t in record.trajectories]),
+    ]
+    if executed:
+        pairs.append(("settings.mode", found.settings.get("mode"), EXECUTE))
+    for name, got, wanted in pairs:
+        if got != wanted:
+            raise _mismatch(where, name, got, wanted)
+    for item in found.interventions:
+        at, known = f"{where}: trajectory {item.trajectory_uid}", item.status == AVAILABLE
+        if item.status not in STATUSES or (executed and item.status == SELECTED):
+            raise _mismatch(at, "status", item.status, "one of " + ", ".join(STATUSES))
+        if item.status in (AVAILABLE, SELECTED) and item.selected is None:
+            raise _mismatch(at, "selected", None, "a decision")
+        d = None
+        if known and item.original_utility is not None and item.without_utility is not None:
+            d = item.original_utility - item.without_utility
+        same = item.difference == d if item.difference is None or d is None else abs(item.difference - d) < ROUNDING
+        if not same or (known and d is None):
+            raise _mismatch(at, "difference", item.difference, f"{d}, the original verdict minus the one without")
+    return found
 
 
 def check_group(

@@ -21,6 +21,7 @@ from workbench.contracts.records import (
 )
 from worker.environments.base import Environment, Task
 from worker.environments.registry import RewardRules
+from worker.environments.taskvalues import TASK_FIELDS
 
 from .advantage import group_advantages
 from .outcomes import eligibility, invariant_verdicts, outcome_facts, signal_kind
@@ -30,7 +31,6 @@ from .reward import compute_reward
 from .rollout import expected_prompts
 
 Progress = Callable[[dict[str, Any]], None]
-TASK_FIELDS = ("key", "split", "family", "prompt", "initial_state", "hidden", "tools")
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,6 @@ class World:
     formatter: Formatter
     rules: RewardRules | None = None
     reward_id: str | None = None
-
-
-def task_values(tasks: Sequence[Task], task_set: str) -> list[dict[str, Any]]:
-    """Tasks as canonical JSON values, each with its uid under ``task_set`` (environment id/version)."""
-    values = []
-    for task in tasks:
-        value = {name: getattr(task, name) for name in TASK_FIELDS}
-        values.append({**value, "tools": list(task.tools), "uid": task.uid(task_set)})
-    return values
 
 
 @lru_cache(maxsize=2)

@@ -19,7 +19,18 @@ from workbench.contracts.errors import CanonicalError
 from worker.environments.base import FinishAction, ToolAction, ToolSpec
 
 from .render import ParsedTurn
-from .tokenizer_build import ACTION, ASSISTANT, BEGIN, END, OBSERVATION, PAD, SYSTEM, USER, tokenizer_sha256
+from .tokenizer_build import (
+    ACTION,
+    ASSISTANT,
+    BEGIN,
+    END,
+    OBSERVATION,
+    PAD,
+    SYSTEM,
+    USER,
+    system_text,
+    tokenizer_sha256,
+)
 from .toolschema import schema_error
 
 VERSION = "1"
@@ -114,8 +125,7 @@ class CompactFormatter:
 
     def start(self, instructions: str, tools: Sequence[ToolSpec], prompt: str) -> list[int]:
         """Ids of the first prompt, assistant header included."""
-        names = " ".join(tool.name for tool in tools)
-        system = [self.begin_id, self.system_id, *self.encode(f"{instructions}\ntools {names}")]
+        system = [self.begin_id, self.system_id, *self.encode(system_text(instructions, tools))]
         return [*system, self.user_id, *self.encode(prompt), self.assistant_id]
 
     def observe(self, text: str) -> list[int]:

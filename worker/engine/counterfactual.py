@@ -16,14 +16,16 @@ from dataclasses import dataclass
 
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.seeds import derive_seed
+from workbench.contracts.trials import (
+    FORMAT_ERROR,
+    NO_CHANGE,
+    NO_CONTENT,
+    NO_ELIGIBLE_BLOCK,
+    OVERWRITTEN,
+    TEST_PATHS_ONLY,
+)
 
 Tree = Mapping[str, str]
-
-FORMAT_ERROR = "format_error"
-NO_ELIGIBLE_BLOCK = "no_eligible_block"
-NO_ORIGINAL_UTILITY = "no_original_utility"
-TRIAL_INCOMPLETE = "trial_incomplete"
-UNAVAILABLE = (FORMAT_ERROR, NO_ELIGIBLE_BLOCK, NO_ORIGINAL_UTILITY, TRIAL_INCOMPLETE)
 
 
 @dataclass(frozen=True)
@@ -65,36 +67,49 @@ def without_block(final: Tree, block: EditBlock) -> dict[str, str]:
     return dict(sorted(tree.items()))
 
 
+def judged_blocks(
+    trees: Sequence[Tree], is_test_path: Callable[[str], bool], *, has_content: Callable[[str], bool] = lambda _: True
+) -> list[tuple[EditBlock, str | None]]:
+    """Every block with why it may not be removed, None where it may.
+
+    It may where at least one path is no test; no later turn overwrote a path (last touch); the content before is in
+    the snapshots (``has_content`` by hash); and removing it changes the final tree. Relative to the tree before the
+    block, not to the final difference: a block may repair earlier damage.
+    """
+    blocks = edit_blocks(trees)
+    last: dict[str, int] = {path: block.decision for block in blocks for path in block.paths}
+
+    def reason(block: EditBlock) -> str | None:
+        if all(is_test_path(path) for path in block.paths):
+            return TEST_PATHS_ONLY
+        if any(last[path] != block.decision for path in block.paths):
+            return OVERWRITTEN
+        if any(sha256 is not None and not has_content(sha256) for _, sha256 in block.before):
+            return NO_CONTENT
+        return NO_CHANGE if without_block(trees[-1], block) == dict(sorted(trees[-1].items())) else None
+
+    return [(block, reason(block)) for block in blocks]
+
+
 def eligible_blocks(
     trees: Sequence[Tree], is_test_path: Callable[[str], bool], *, has_content: Callable[[str], bool] = lambda _: True
 ) -> list[EditBlock]:
-    """Blocks that may be removed: at least one path is no test; no later turn overwrote a path (last touch); the
-    content before is in the snapshots (``has_content`` by hash); and removing it changes the final tree.
+    """The blocks that may be removed, by decision; see ``judged_blocks``."""
+    return [block for block, reason in judged_blocks(trees, is_test_path, has_content=has_content) if reason is None]
 
-    Relative to the tree before the block, not to the final difference: a block may repair earlier damage.
+
+def select_block(blocks: Sequence[EditBlock], own_seed: str, seed: str) -> EditBlock | None:
+    """One eligible block by a seeded draw over their order of decisions; None of none.
+
+    ``own_seed``: the seed that the trajectory was sampled with. Arms of one run seed share it, so that a trajectory
+    that two arms have in common loses the same block in both.
     """
-    if not trees:
-        return []
-    blocks, final = edit_blocks(trees), trees[-1]
-    last: dict[str, int] = {path: block.decision for block in blocks for path in block.paths}
-    return [
-        block
-        for block in blocks
-        if any(not is_test_path(path) for path in block.paths)
-        and all(last[path] == block.decision for path in block.paths)
-        and all(sha256 is None or has_content(sha256) for _, sha256 in block.before)
-        and without_block(final, block) != dict(sorted(final.items()))
-    ]
-
-
-def select_block(blocks: Sequence[EditBlock], trajectory_uid: str, seed: str) -> EditBlock | None:
-    """One eligible block by a seeded draw over their order of decisions; None of none."""
     if not blocks:
         return None
     ordered = sorted(blocks, key=lambda block: block.decision)
     if len({block.decision for block in ordered}) != len(ordered):
         raise EngineFault("blocks: got two of one decision, expected one a turn")
-    return ordered[int(derive_seed("edit-block", seed, trajectory_uid)) % len(ordered)]
+    return ordered[int(derive_seed("edit-block", seed, own_seed)) % len(ordered)]
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,7 @@ class Intervention:
 def plan_intervention(
     trees: Sequence[Tree],
     *,
-    trajectory_uid: str,
+    own_seed: str,
     seed: str,
     has_format_error: bool,
     is_test_path: Callable[[str], bool],
@@ -132,7 +147,7 @@ def plan_intervention(
     )
     if has_format_error:
         return Intervention(None, None, FORMAT_ERROR, len(eligible), len(blocks), len(changed), None)
-    block = select_block(eligible, trajectory_uid, seed)
+    block = select_block(eligible, own_seed, seed)
     if block is None:
         return Intervention(None, None, NO_ELIGIBLE_BLOCK, len(eligible), len(blocks), len(changed), None)
     tree = without_block(trees[-1], block)

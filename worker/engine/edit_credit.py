@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from workbench.contracts.errors import EngineFault
 
 ARMS = ("O", "B", "M", "E")
+NO_SELECTED_TOKEN = "no_selected_token"  # the chosen turn has no policy token: m = 0
 TOLERANCE = 1e-9  # of a mass, relative to its size
 
 
@@ -49,6 +50,7 @@ class EditCredit:
     signed_mass: float
     l1_mass: float
     squared_mass: float
+    selected: int | None = None  # decision of the chosen block
 
 
 def shrinkage(weight: float, difference: float, tokens: int, selected: int, cap: float) -> float:
@@ -90,7 +92,7 @@ def edit_credit(
         return _none(arm, "none", tokens, count, None)
     if arm == "E":
         if count == 0:
-            return _none(arm, unavailable or "no_selected_token", tokens, 0, None)
+            return _none(arm, unavailable or NO_SELECTED_TOKEN, tokens, 0, None)
         raw = weight * advantage * tokens / count
         value = max(-cap, min(cap, raw))
         found = tuple(value if item else 0.0 for item in chosen)
@@ -98,7 +100,7 @@ def edit_credit(
     if difference is None:
         return _none(arm, str(unavailable), tokens, count, None)
     if count == 0:
-        return _none(arm, "no_selected_token", tokens, 0, difference)
+        return _none(arm, NO_SELECTED_TOKEN, tokens, 0, difference)
     s = shrinkage(weight, difference, tokens, count, cap)
     local, wide = s * weight * difference * tokens / count, s * weight * difference
     found = tuple((local if item else 0.0) if arm == "M" else wide for item in chosen)

@@ -34,6 +34,7 @@ from workbench.contracts.records import (
     TrajectoryRecord,
     TurnRecord,
 )
+from workbench.contracts.rewards import reward_total
 
 FATAL_RUN = 3  # consecutive failed decisions
 
@@ -199,8 +200,7 @@ def _terminal(
         return broken(f"terminal: got {terminal}, expected {expected} after {last.action_kind}")
     if last.state_after_sha256 != final_state:
         return broken(f"final state: got {final_state}, expected {last.state_after_sha256}")
-    points = sum(part.points for part in reward.components if part.points is not None)
-    total = reward.gate * min(1.0, max(0.0, points))
+    total = reward_total(reward.gate, reward.components)
     if reward.components and abs(total - reward.total) > 1e-9:
         return broken(f"reward: got {reward.total}, expected {total} from its components")
     return InvariantVerdict(name, True, len(turns), None, None, "terminal reason, reward and final state agree")

@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.contracts.errors import EngineFault, EnvironmentFault
 from workbench.contracts.jobs import CollectSpec, DescribeResult, DescribeSpec, PolicyRef
+from workbench.contracts.trials import TrialsSpec
 from worker.environments.base import Environment
 from worker.environments.code import CodeChanged, CodeIdentity, require_unchanged
 from worker.environments.conformance import examine
@@ -58,7 +59,7 @@ def described_code(spec: DescribeSpec, environment: Environment) -> dict[str, An
     }
 
 
-def bound_code(spec: CollectSpec) -> BoundCode:
+def bound_code(spec: CollectSpec | TrialsSpec) -> BoundCode:
     """Environment and reward of a job. Raises ``CodeChanged`` where their code, or a profile's, is not the plan's."""
     ref, reward_id = spec.environment, str(spec.reward["id"])
     require_profile(spec.policy)
@@ -156,6 +157,8 @@ def _require_warm_start(environment: Environment) -> None:
     if next(iter(environment.demonstrations(0)), None) is None:
         raise EnvironmentFault("demonstrations(): got none, expected some: the embedded policy is warm-started on them")
     for stage in (warmstart.STANDARD.probe, warmstart.STANDARD.stress):
+        if stage is None:
+            continue
         found = sum(task.split == stage.split for task in environment.tasks())
         if found < stage.prompts:
             raise EnvironmentFault(

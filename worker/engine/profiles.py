@@ -1,6 +1,6 @@
 """Model profiles: which policy, in which numbers, adapted how, spoken to through which formatter.
 
-A profile is data. The two named ones stand in ``PROFILES``; an installed distribution may register
+A profile is data. The named ones stand in ``PROFILES``; an installed distribution may register
 others, a dotted path names one in a module, and any local folder or hub id becomes a generic one. A
 profile loads nothing by itself: ``worker.engine.policy`` does, and what a profile says about sizes is
 computed on the meta device, without weights.
@@ -180,6 +180,17 @@ PROFILES: Mapping[str, ModelProfile] = {
         dtype=FLOAT32,
         compute_dtype=FLOAT32,
         adaptation=lora(),
+        formatter=COMPACT,
+        device="cpu",
+        micro_batch=16,
+    ),
+    "embedded-code-repair": ModelProfile(
+        name="embedded-code-repair",
+        model="embedded-code-repair",
+        source=EMBEDDED,
+        dtype=FLOAT32,
+        compute_dtype=FLOAT32,
+        adaptation={"kind": FULL},
         formatter=COMPACT,
         device="cpu",
         micro_batch=16,

@@ -7,18 +7,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.contracts.branches import BranchSpec
+from workbench.contracts.controls import ControlsSpec
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import CollectSpec, DescribeSpec, UpdateSpec
 from workbench.contracts.probe import ProbeSpec
+from workbench.contracts.trials import TrialsSpec
 from workbench.contracts.wire import from_wire, to_wire
 
-from . import deferred, own, probe, train
+from . import branches, controls, deferred, own, probe, train, trials
 from .identities import harness_code_sha256, runtime_identity
 
 OPERATIONS: dict[str, tuple[type, Callable[..., Any]]] = {
     "collect": (CollectSpec, train.collect),
     "update": (UpdateSpec, train.update),
     "probe": (ProbeSpec, probe.probe),
+    "trials": (TrialsSpec, trials.trials),
+    "controls": (ControlsSpec, controls.controls),
+    "branch": (BranchSpec, branches.branch),
     "describe": (DescribeSpec, own.inspect),
 }
 
@@ -35,8 +41,8 @@ def handle(
 ) -> dict[str, Any]:
     """Answer of one job as a wire value.
 
-    ``op``: runtime (identities of this process), collect, update, probe or describe. ``spec``: wire
-    value of the matching specification. ``store``: ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``.
+    ``op``: runtime (identities of this process) or one of ``OPERATIONS``. ``spec``: wire value of the matching
+    specification. ``store``: ``put(bytes) -> sha256`` and ``get(sha256) -> bytes``.
     ``progress`` receives small dictionaries. Raises ``EngineFault``, ``RecordError`` or
     ``CaptureError``: nothing is committed then.
     """

@@ -114,7 +114,7 @@ def _induction(model: Qwen3ForCausalLM, shape: TinyShape, start: Initialisation,
         attention.k_norm.weight.fill_(start.sharpness)
     per_group = shape.heads // shape.kv_heads
     for group, target in enumerate((before, before_that)):
-        query, key = _offset_vectors(shape, start, group + 1)
+        query, key = offset_vectors(shape, start, group + 1)
         keys = slice(group * size, (group + 1) * size)
         first.k_proj.weight[keys] *= start.std
         first.k_proj.weight[keys, 0] = key
@@ -128,7 +128,7 @@ def _induction(model: Qwen3ForCausalLM, shape: TinyShape, start: Initialisation,
     _match_and_copy(second, shape, start, (before, before_that, own), generator)
 
 
-def _offset_vectors(shape: TinyShape, start: Initialisation, offset: int) -> tuple[Tensor, Tensor]:
+def offset_vectors(shape: TinyShape, start: Initialisation, offset: int) -> tuple[Tensor, Tensor]:
     """Query and key whose rotary score peaks ``offset`` tokens back.
 
     With k = [w, 0] and q = [w cos(offset f), -w sin(offset f)] (f: rotary frequencies, halves paired

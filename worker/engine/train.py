@@ -26,10 +26,11 @@ from workbench.contracts.jobs import (
 from workbench.contracts.records import EVALUATE, PREFLIGHT, Identities
 from workbench.contracts.wire import record_bytes
 from worker.environments.registry import environment_code_sha256, get_environment, reward_code_sha256
+from worker.environments.taskvalues import task_values
 
 from . import own
 from .checkpoint import checked
-from .collect import Progress, World, group_record, read_tasks, task_values
+from .collect import Progress, World, group_record, read_tasks
 from .faults import reach
 from .identities import harness_code_sha256, runtime_facts, runtime_identity
 from .metrics import collection_metrics
@@ -186,4 +187,5 @@ def describe(spec: DescribeSpec, store: Any, *, cache_dir: Path, progress: Progr
         task_set_sha256=store.put(tasks),
         warm_start=files.report,
         code=own.described_code(spec, environment),
+        verifier=getattr(environment, "verifier", None),
     )

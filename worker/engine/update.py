@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,8 +25,10 @@ from workbench.contracts.canonical import digest, sha256_hex
 from workbench.contracts.capture import pack_array
 from workbench.contracts.errors import EngineFault
 from workbench.contracts.jobs import UpdateGroup, UpdateResult, UpdateSpec
+from workbench.contracts.plan_schema import EDIT_CREDITS
 from workbench.contracts.records import (
     SIGNAL,
+    EditCreditRecord,
     GroupRecord,
     TraceRef,
     TrajectoryCredit,
@@ -37,9 +39,9 @@ from workbench.contracts.wire import record_bytes
 from workbench.tracefile import Trace, write_frame
 
 from .advantage import group_advantages
-from .batch import TrajectoryTokens, check_group, load_trajectories, read_group
+from .batch import TrajectoryTokens, check_group, load_trajectories, read_group, read_trials
 from .checkpoint import checked, load_optimizer, optimizer_bytes
-from .credit import TokenCredit, token_credit
+from .credit import TokenCredit, credit_with_edit, token_credit
 from .faults import reach
 from .policy import Policy
 from .reference import Divergence, reference_divergence
@@ -52,13 +54,18 @@ INERT_NOTE = "one inner step per batch: the ratio is 1 throughout and clipping i
 
 @dataclass(frozen=True)
 class _Batch:
-    """What a batch trains on. ``credits`` is parallel to ``trajectories``."""
+    """What a batch trains on. ``credits`` is parallel to ``trajectories``.
+
+    ``edit_only``: trained groups without variance. ``trials``: hash of the trials record of each group that was read.
+    """
 
     groups: tuple[GroupRecord, ...]
     trained: tuple[str, ...]
     trajectories: tuple[TrajectoryTokens, ...]
     credits: tuple[TokenCredit, ...]
     skipped: str | None
+    edit_only: tuple[str, ...] = ()
+    trials: dict[str, str] = field(default_factory=dict)
 
 
 def make_optimizer(policy: Policy, settings: dict[str, Any]) -> torch.optim.AdamW:
@@ -121,16 +128,21 @@ def choose_groups(spec: UpdateSpec, records: Sequence[GroupRecord], store: Any, 
     trained: list[str] = []
     trajectories: list[TrajectoryTokens] = []
     credits: list[TokenCredit] = []
+    trials: dict[str, str] = {}
     for group, record in candidates:
         found, given = _credited(group, record, spec, store, vocabulary)
+        if spec.objective["credit"] in EDIT_CREDITS and group.trials_sha256 is not None:
+            trials[record.uid] = group.trials_sha256
         if record.signal != SIGNAL and all(credit.is_zero for credit in given):
             continue
         trained.append(record.uid)
         trajectories += found
         credits += given
     if all(credit.is_zero for credit in credits):
-        return _Batch(groups, (), (), (), NO_CREDIT)
-    return _Batch(groups, tuple(trained), tuple(trajectories), tuple(credits), None)
+        return _Batch(groups, (), (), (), NO_CREDIT, trials=trials)
+    signal = {record.uid for _, record in candidates if record.signal == SIGNAL}
+    edit_only = tuple(uid for uid in trained if uid not in signal)
+    return _Batch(groups, tuple(trained), tuple(trajectories), tuple(credits), None, edit_only, trials)
 
 
 def _credited(
@@ -138,7 +150,14 @@ def _credited(
 ) -> tuple[list[TrajectoryTokens], list[TokenCredit]]:
     found = load_trajectories(group, record, store, vocabulary=vocabulary)
     kind = spec.objective["credit"]
-    return found, [token_credit(kind, item.advantage, item.decisions_T, item.fatal_start) for item in found]
+    if kind not in EDIT_CREDITS:
+        return found, [token_credit(kind, item.advantage, item.decisions_T, item.fatal_start) for item in found]
+    tried = read_trials(group, record, executed=EDIT_CREDITS[kind] != "E")
+    weight, cap = spec.objective["edit_weight"], spec.objective["edit_cap"]
+    return found, [
+        credit_with_edit(kind, item.advantage, item.decisions_T, item.fatal_start, intervention, weight=weight, cap=cap)
+        for item, intervention in zip(found, tried.interventions, strict=True)
+    ]
 
 
 def _drift(trajectory: TrajectoryTokens, old_T: Tensor) -> tuple[float | None, float | None]:
@@ -164,9 +183,29 @@ def _credit_records(batch: _Batch, old: dict[int, Tensor]) -> tuple[TrajectoryCr
                 credit.clamp_actionable,
                 trajectory.fatal_start,
                 *drift,
+                edit=_edit_record(credit),
             )
         )
     return tuple(records)
+
+
+def _edit_record(credit: TokenCredit) -> EditCreditRecord | None:
+    term = credit.edit
+    if term is None:
+        return None
+    return EditCreditRecord(
+        term.arm,
+        term.status,
+        term.selected,
+        term.tokens,
+        term.selected_tokens,
+        term.difference,
+        term.shrinkage,
+        term.capped,
+        term.signed_mass,
+        term.l1_mass,
+        term.squared_mass,
+    )
 
 
 def write_traces(traces: Sequence[Trace]) -> tuple[bytes, tuple[TraceRef, ...]]:
@@ -308,6 +347,8 @@ def _commit(
         skipped=skipped,
         note=note,
         measures=_measures(spec, batch, steps, divergence) if skipped is None else None,
+        edit_only_group_uids=batch.edit_only if skipped is None else (),
+        trials=batch.trials,
     )
     data = record_bytes(record)
     metrics = update_metrics(record, batch.groups, steps.gradient_norms, steps.traces)

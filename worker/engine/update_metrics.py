@@ -12,6 +12,7 @@ from workbench.contracts.records import GroupRecord, MetricRecord, SegmentEntrop
 from workbench.tracefile import Trace
 
 from .batch import TrajectoryTokens
+from .edit_metrics import edit_metrics
 from .metrics_sink import MetricSink
 
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
@@ -133,6 +134,7 @@ def update_metrics(
     sink.add("l3.effective_batch", math.fsum(weights) ** 2 / squares if squares else None, len(weights), update.uid)
     _gradient_shares(sink, update, groups, gradient_norms)
     _measures(sink, update)
+    edit_metrics(sink, update)
     _lag(sink, update, groups, traces)
     return tuple(sink.records)
 

@@ -16,12 +16,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from workbench.contracts.canonical import canonical_bytes, digest, parse_canonical, sha256_hex
 from workbench.contracts.errors import ContractError, EngineFault
@@ -30,10 +30,13 @@ from worker.environments.registry import environment_code_sha256, get_environmen
 
 from .compact import CompactFormatter
 from .identities import model_folder_sha256, runtime_facts, tokenizer_folder_sha256
-from .tiny_config import Initialisation, TinyShape, build_model, tiny_config
-from .tokenizer_build import corpus, train_tokenizer
-from .warmstart_probe import ProbeStage, probe_tasks, sample_groups, summarise
-from .warmstart_train import CopyStage, SftStage, copy_accuracy, encode_demonstrations, train_copying, train_sft
+from .tiny_config import build_model, tiny_config
+from .tokenizer_build import corpus, system_text, train_tokenizer
+from .warmstart_probe import probe_tasks, sample_groups, summarise
+from .warmstart_recipes import QUICK, STANDARD, WarmStartRecipe, recipe_of
+from .warmstart_train import copy_accuracy, encode_demonstrations, train_copying, train_sft
+
+__all__ = ["QUICK", "STANDARD", "BaseModel", "WarmStartRecipe", "WarmStartRefused", "ensure_base_model"]
 
 SCHEMA = "workbench.warmstart/1"
 REPORT, TIMING = "warm_start.json", "timing.json"
@@ -41,6 +44,7 @@ CODE = (
     "compact.py",
     "tiny_config.py",
     "tokenizer_build.py",
+    "training_path.py",
     "warmstart.py",
     "warmstart_probe.py",
     "warmstart_train.py",
@@ -50,44 +54,6 @@ Progress = Callable[[dict[str, Any]], None]
 
 class WarmStartRefused(EngineFault):
     """A finished build that misses its gate; nothing of it is kept."""
-
-
-@dataclass(frozen=True)
-class WarmStartRecipe:
-    """Everything that decides a base model, beside environment, code and runtime.
-
-    ``logit_scale``: factor on the last norm's gain after SFT. A briefly trained model spreads too
-    much probability over wrong tokens; this sharpens its sampling at temperature 1.
-    ``minimum_valid_actions``: gate on the share of *sampled* decisions that are legal; None builds
-    without a gate, and the report says so. ``stress``: a second, reported, ungated probe under time-outs.
-    """
-
-    name: str = "standard"
-    seed: int = 1
-    vocab_size: int = 1024
-    tokenizer_demonstrations: int = 1500
-    shape: TinyShape = field(default_factory=TinyShape)
-    initialisation: Initialisation = field(default_factory=Initialisation)
-    copying: CopyStage = field(default_factory=CopyStage)
-    sft: SftStage = field(default_factory=SftStage)
-    logit_scale: float = 1.2
-    probe: ProbeStage = field(default_factory=ProbeStage)
-    stress: ProbeStage = field(default_factory=lambda: ProbeStage(prompts=16, injected=(1, 2, 3)))
-    minimum_valid_actions: float | None = 0.90
-
-
-STANDARD = WarmStartRecipe()
-QUICK = WarmStartRecipe(
-    name="quick",
-    tokenizer_demonstrations=400,
-    shape=TinyShape(hidden_size=64, head_dim=16, feed_forward=64),
-    initialisation=Initialisation(match_dims=12, slow_from=3),
-    copying=CopyStage(steps=4, batch=8),
-    sft=SftStage(steps=6, batch=4, bucket_batches=2, demonstrations=32, warmup=2),
-    probe=ProbeStage(prompts=2, group=2, max_new_tokens=24, max_decisions=2),
-    stress=ProbeStage(prompts=2, group=2, max_new_tokens=24, max_decisions=2, injected=(0, 1, 2)),
-    minimum_valid_actions=None,
-)
 
 
 @dataclass(frozen=True)
@@ -143,14 +109,15 @@ def ensure_base_model(
     config: dict[str, Any],
     cache_dir: Path | str,
     progress: Progress | None = None,
-    recipe: WarmStartRecipe = STANDARD,
+    recipe: WarmStartRecipe | None = None,
 ) -> BaseModel:
-    """The base model of ``recipe`` for an environment: from the cache, else built, gated and cached.
+    """The base model of ``recipe`` (None: the environment's own) for an environment: cached, else built and gated.
 
     Raises ``WarmStartRefused`` where a finished build misses its gate, ``EnvironmentFault`` for an
     unknown environment or configuration.
     """
     environment = get_environment(environment_id, config)
+    recipe = recipe_of(environment_id) if recipe is None else recipe
     name = recipe_sha256(recipe, environment, config)
     root = Path(cache_dir)
     root.mkdir(parents=True, exist_ok=True)
@@ -245,9 +212,7 @@ def _build(recipe: WarmStartRecipe, name: str, environment: Environment, folder:
 
     with one_thread():
         say("tokenizer", 0, 1)
-        tokenizer = train_tokenizer(
-            corpus(environment, recipe.seed, recipe.tokenizer_demonstrations), recipe.vocab_size
-        )
+        tokenizer = _tokenizer(recipe, environment)
         formatter = CompactFormatter(tokenizer)
         clock.mark("tokenizer")
         model, report = _train(recipe, environment, formatter, say, clock)
@@ -265,6 +230,12 @@ def _build(recipe: WarmStartRecipe, name: str, environment: Environment, folder:
     (folder / TIMING).write_text(json.dumps(clock.total()))
 
 
+def _tokenizer(recipe: WarmStartRecipe, environment: Environment) -> PreTrainedTokenizerFast:
+    system = system_text(environment.instructions(), environment.tools())
+    texts = corpus(environment, recipe.seed, recipe.tokenizer_demonstrations, not recipe.pieces.is_system_whole)
+    return train_tokenizer(texts, recipe.vocab_size, recipe.pieces, system)
+
+
 def _train(
     recipe: WarmStartRecipe,
     environment: Environment,
@@ -280,6 +251,7 @@ def _train(
     initial = copy_accuracy(model, recipe.seed, vocabulary)
     train_copying(model, recipe.copying, recipe.seed, vocabulary, say)
     before_sft = copy_accuracy(model, recipe.seed, vocabulary)
+    _require(recipe, "copy_accuracy_before_sft", before_sft, recipe.minimum_copy_accuracy)
     clock.mark("copying")
     encoded, coverage, states = encode_demonstrations(
         environment, formatter, recipe.seed + 1, recipe.sft.demonstrations, recipe.sft.observation_weight
@@ -291,6 +263,8 @@ def _train(
     clock.mark("sft")
     probes = {}
     for label, stage in (("probe", recipe.probe), ("stress", recipe.stress)):
+        if stage is None:
+            continue
         say(label, 0, 1)
         tasks = probe_tasks(environment, stage)
         groups = sample_groups(model, environment, formatter, tasks, stage, recipe.seed)
@@ -319,4 +293,16 @@ def _gate(recipe: WarmStartRecipe, report: dict[str, Any]) -> None:
             f"warm start {recipe.name!r}, valid_actions: got {measured:.3f} of {report['probe']['decisions']} sampled "
             f"decisions, expected at least {least:.2f} (copy accuracy before SFT "
             f"{report['copy_accuracy_before_sft']:.3f}, SFT loss {report['sft_loss']:.3f})"
+        )
+    _require(recipe, "probe.success", report["probe"]["success"], recipe.minimum_success)
+    others = {"copy_accuracy_before_sft": recipe.minimum_copy_accuracy, "probe.success": recipe.minimum_success}
+    if any(value is not None for value in others.values()):
+        report["further_gates"] = [{"measure": name, "minimum": value} for name, value in sorted(others.items())]
+
+
+def _require(recipe: WarmStartRecipe, measure: str, measured: float, least: float | None) -> None:
+    """Refuse what misses one of the further gates."""
+    if least is not None and measured < least:
+        raise WarmStartRefused(
+            f"warm start {recipe.name!r}, {measure}: got {measured:.3f}, expected at least {least:.2f}"
         )

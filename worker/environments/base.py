@@ -7,13 +7,14 @@ state, no network. A backend that breaks raises ``EnvironmentFault``; a policy's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from workbench.contracts.canonical import derive_uid, digest
 from workbench.contracts.records import RewardRecord, TurnRecord
+from worker.verifiers.trial import TrialReport
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,43 @@ class Thoughts(Protocol):
         ...
 
 
+class Artefacts(Protocol):
+    """Optional part of an environment: an episode leaves a tree of files, which hidden tests judge.
+
+    Without it no edit can be removed and tested again. A tree is {path: sha256 of the content}.
+    """
+
+    verifier: str  # id with version
+
+    def trees(self, task: Task, turns: Sequence[TurnRecord]) -> tuple[list[dict[str, str]], dict[str, bytes]]:
+        """Trees before each decision and the final one (one more than turns), and every content by its hash.
+
+        Rebuilt by applying the recorded edits; no test runs. Raises ``EnvironmentFault`` where a recorded state
+        differs.
+        """
+        ...
+
+    def is_test_path(self, path: str) -> bool:
+        """Whether a path holds tests: a block of nothing else is no repair."""
+        ...
+
+    def trial(self, task: Task, files: Mapping[str, bytes]) -> TrialReport:
+        """The hidden tests on a tree in a fresh sandbox, never a verdict of before."""
+        ...
+
+    def lists(self, task: Task) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Ids of the fail-to-pass and of the pass-to-pass tests."""
+        ...
+
+
+ARTEFACT_MEMBERS = ("verifier", "trees", "is_test_path", "trial", "lists")
+
+
+def artefacts_of(environment: object) -> Artefacts | None:
+    """The environment as one that leaves artefacts; None where it lacks a member of that part."""
+    return cast(Artefacts, environment) if all(hasattr(environment, name) for name in ARTEFACT_MEMBERS) else None
+
+
 THOUGHT_MEMBERS = ("read_thought", "paraphrase_thought", "corrupt_thought", "action_label")
 
 
@@ -230,6 +268,6 @@ class Reward(Protocol):
     def score(self, task: Task, turns: Sequence[TurnRecord], terminal: str) -> RewardRecord:
         """Reward of a finished episode from its recorded turns alone, with every component stored.
 
-        ``terminal``: finish | policy_error | budget_exhausted. ``total`` = gate * clip(sum of points, 0, 1).
+        ``terminal``: finish | policy_error | budget_exhausted. ``total``: ``contracts.rewards.reward_total``.
         """
         ...

@@ -14,7 +14,10 @@ from . import loading
 from .base import Environment, Reward, Task
 from .code import CodeIdentity, code_identity, module_files, module_of
 
-BUILT_IN = {"evidence_search": "worker.environments.evidence_search.environment:EvidenceSearch"}
+BUILT_IN = {
+    "code_repair": "worker.environments.code_repair.environment:CodeRepair",
+    "evidence_search": "worker.environments.evidence_search.environment:EvidenceSearch",
+}
 ENVIRONMENT_MEMBERS = (
     "id", "version", "tasks", "instructions", "tools", "reset", "restore", "replay", "injected_failure", "reward",
     "success", "success_definition", "is_premature", "demonstrations", "state_label",
@@ -78,14 +81,19 @@ def get_environment(id_or_dotted_path: str, config: dict[str, Any]) -> Environme
         raise EnvironmentFault(f"{what}: its configuration was refused: {error}") from error
 
 
+def is_outside_reward(reward_id: str) -> bool:
+    """Whether an id names rules from outside, whether they load or not: an entry point or a dotted path."""
+    return loading.entry_point_path(loading.REWARDS, reward_id) is not None or loading.is_dotted_path(reward_id)
+
+
 def outside_reward(reward_id: str) -> Reward | None:
     """The reward that an entry point or a dotted path names; None where the id is an environment's own.
 
     Raises ``EnvironmentFault`` where a path loads nothing or the class lacks a member.
     """
-    path = loading.entry_point_path(loading.REWARDS, reward_id)
-    if path is None and not loading.is_dotted_path(reward_id):
+    if not is_outside_reward(reward_id):
         return None
+    path = loading.entry_point_path(loading.REWARDS, reward_id)
     kind = loading.load_object(path or reward_id, "reward")
     kind = loading.require_members(kind, REWARD_MEMBERS, f"reward {reward_id!r}")
     try:

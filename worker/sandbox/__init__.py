@@ -1,1 +1,1 @@
-"""Runs programs that nobody trusts: one interface, back ends ``bubblewrap`` and ``plain``."""
+"""Runs programs that nobody trusts: one interface, back ends ``bubblewrap`` and ``subprocess``."""

@@ -1,14 +1,24 @@
 """What a sandbox is asked, what it answers, and what it does not cover.
 
 Covered by ``bubblewrap``, each attacked by a test: no network; no process outside is seen or can be signalled;
-no file outside the workspace and the read-only system folders is seen; nothing outside the workspace can be
-written; bounds on processes, memory, file size, open files, CPU time and wall time; nothing that was started is
-left, nor any file of it outside the workspace; the environment holds what the caller names, nothing else.
+no file outside the workspace and the read-only system folders is seen; nothing of the host can be written, the
+workspace folder included: the program works on a copy of it that ends with it; bounds on processes, memory, file
+size, written space, open files, CPU time of a process and wall time; nothing that was started is left, nor any
+file, mount or port of it; the environment holds what the caller names, nothing else.
 
-Not covered: faults of the kernel itself; timing and cache side channels between sandboxes; the load that a
-program within its bounds puts on its neighbours; the contents of the read-only system folders, which every
-program may read; what a program does with the files of its own workspace.
-``plain`` bounds resources and time and ends the process group; it hides nothing and stops no network.
+Not covered:
+- faults of the kernel itself, and of bubblewrap;
+- timing and cache side channels between sandboxes, and what the kernel says of the machine (cores, load, uptime);
+- the load that a program within its bounds puts on its neighbours: no share of a core is promised or taken;
+- the contents of the read-only system folders, which every program may read;
+- inside one run, programs against each other: they share user, workspace and process space. Who runs a judge in
+  the same run as the judged must not believe it (``worker.verifiers`` keeps what is expected outside);
+- total CPU time of many processes: the bound is that of each, the wall time bounds the sum;
+- where no control group can be made (``level.memory_bound`` rlimit): the memory of all processes together.
+
+``subprocess`` bounds resources and time by rlimits and ends the process group. It hides nothing, stops no network,
+protects no file of its user, does not bound written space in all, and a child that takes a session of its own
+survives it. It is refused unless a setting allows it, and every record says ``unisolated``.
 """
 
 from __future__ import annotations
@@ -35,7 +45,7 @@ class Limits:
     cpu_s: int = 5
     memory_bytes: int = 512 * MEBIBYTE
     file_bytes: int = 16 * MEBIBYTE  # of one file
-    scratch_bytes: int = 64 * MEBIBYTE  # of /tmp, and of what is written in a copied workspace
+    scratch_bytes: int = 64 * MEBIBYTE  # of each of /tmp, /dev/shm and what the workspace gains beyond its files
     processes: int = 32
     open_files: int = 128
     output_bytes: int = MEBIBYTE  # of each stream that is kept; more is read, counted and dropped
@@ -93,7 +103,10 @@ class Program:
 
 
 class Sandbox(Protocol):
-    """Runs a program on a workspace folder that the caller made and removes; see ``workspace``."""
+    """Runs a program on a workspace folder that the caller made and removes; see ``workspace``.
+
+    Nothing that the program writes is to be read back: what it says stands in its two streams.
+    """
 
     level: Level
 

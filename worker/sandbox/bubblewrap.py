@@ -1,9 +1,9 @@
 """The default back end: bubblewrap with every namespace unshared, no capabilities and nothing but what is shown.
 
-The program sees its workspace as ``/w`` (read and write), the system's program folders read-only, an own
-``/proc`` and ``/dev``, and a sized ``/tmp``. Bounds on processes and memory by control groups where this
-process may make them; else by rlimits, which for the number of processes hold for an ordinary user only:
-as root without control groups the back end refuses.
+The program sees a copy of its workspace as ``/w`` in sized memory, the workspace itself as ``/in`` and the system's
+program folders read-only, an own ``/proc`` and ``/dev``, and a sized ``/tmp``. Bounds on processes and memory by
+control groups where this process may make them; else by rlimits, which for the number of processes hold for an
+ordinary user only: as root without control groups the back end refuses.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SYSTEM = ("/usr",)
 LINKED = ("/bin", "/lib", "/lib64", "/sbin")
 NOBODY = "65534"
 PRLIMIT = "/usr/bin/prlimit"
+COPIES = ("/bin/sh", "-c", 'cp -r /in/. /w && exec "$@"', "sh")
+PAGE = 4096
 MASKED = (
     "sys", "acpi", "asound", "bus", "fs", "irq", "scsi", "driver", "tty", "kcore", "keys", "key-users", "kmsg",
     "kallsyms", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "interrupts", "mtrr", "config.gz",
@@ -73,9 +75,12 @@ class Bubblewrap:
     def run(self, workspace: Path, program: Program, limits: Limits) -> Outcome:
         """See ``base.Sandbox``."""
         began = time.perf_counter()
-        groups = self._groups(limits)
+        size = _size(workspace)
+        groups = self._groups(limits, size)
+        status, told = os.pipe()
         try:
-            argv = [*self._arguments(workspace, program, limits), "--", *self._bounds(limits), *program.argv]
+            own = self._arguments(workspace, program, limits, size)
+            argv = [*own, "--json-status-fd", str(told), "--", *COPIES, *self._bounds(limits), *program.argv]
             ready = time.perf_counter()
             ended = run_group(
                 argv,
@@ -85,11 +90,14 @@ class Bubblewrap:
                 wall_s=limits.wall_s,
                 keep=limits.output_bytes,
                 before=groups.join if groups.folders else None,
+                inherited=(told,),
             )
             done = time.perf_counter()
         finally:
+            os.close(told)
+            said = _drained(status)
             _close(groups)
-        if ended.returncode == 1 and ended.stderr.startswith(b"bwrap: "):
+        if ended.returncode >= 0 and b'"exit-code"' not in said:  # it never came to run the program
             raise SandboxFault(f"sandbox: {ended.stderr[:300].decode(errors='replace').strip()}")
         code, signum = _ending(ended.returncode)
         return Outcome(
@@ -106,15 +114,15 @@ class Bubblewrap:
             self.level,
         )
 
-    def _groups(self, limits: Limits) -> cgroups.Groups:
-        # bwrap itself is two processes of the group
-        bounds = {"pids": limits.processes + 2, "memory": limits.memory_bytes + limits.scratch_bytes}
+    def _groups(self, limits: Limits, size: int) -> cgroups.Groups:
+        # bwrap itself is two processes of the group; the copy of the workspace counts as memory
+        bounds = {"pids": limits.processes + 2, "memory": limits.memory_bytes + limits.scratch_bytes + size}
         try:
             return cgroups.make(bounds)
         except OSError as error:
             raise SandboxFault(f"sandbox: a control group could not be made ({error})") from error
 
-    def _arguments(self, workspace: Path, program: Program, limits: Limits) -> list[str]:
+    def _arguments(self, workspace: Path, program: Program, limits: Limits, size: int) -> list[str]:
         found = [
             self.path, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
             "--clearenv", "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox",
@@ -134,7 +142,8 @@ class Bubblewrap:
         found += ["--proc", "/proc", *_masks(), "--dev", "/dev"]
         for scratch in ("/tmp", "/dev/shm"):
             found += ["--size", str(limits.scratch_bytes), "--tmpfs", scratch]
-        found += ["--bind", str(workspace), "/w", "--chdir", "/w", "--remount-ro", "/dev", "--remount-ro", "/"]
+        found += ["--ro-bind", str(workspace), "/in", "--size", str(limits.scratch_bytes + size), "--tmpfs", "/w"]
+        found += ["--chdir", "/w", "--remount-ro", "/dev", "--remount-ro", "/"]
         for name, value in {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", **program.environment}.items():
             found += ["--setenv", name, value]
         return found
@@ -149,6 +158,26 @@ class Bubblewrap:
         if self.level.process_bound == "rlimit":
             found.append(f"--nproc={limits.processes}")
         return [*found, "--"]
+
+
+def _size(workspace: Path) -> int:
+    """Bytes that a copy of the folder takes in memory: whole pages of every file, one for every name."""
+    found = PAGE
+    for at, folders, names in os.walk(workspace):
+        found += PAGE * (len(folders) + len(names))
+        found += sum(-(-os.lstat(os.path.join(at, name)).st_size // PAGE) * PAGE for name in names)
+    return found
+
+
+def _drained(descriptor: int) -> bytes:
+    """What bwrap said of its child; its program never holds the other end."""
+    os.set_blocking(descriptor, False)
+    try:
+        return os.read(descriptor, 65_536)
+    except BlockingIOError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _masks() -> list[str]:

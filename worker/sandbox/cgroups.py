@@ -12,6 +12,8 @@ from uuid import uuid4
 
 ROOT = Path("/sys/fs/cgroup")
 ENDING_SECONDS = 5.0
+ABANDONED_SECONDS = 600.0  # between its making and its first process a group is empty for a moment
+PREFIX = "workbench-"
 
 
 class Groups:
@@ -50,8 +52,20 @@ def places() -> dict[str, Path]:
     return {name: folder for name, folder in candidates.items() if _works(name, folder)}
 
 
+def sweep() -> int:
+    """Remove groups that a killed process left: old and without a process. How many there were."""
+    found = 0
+    for folder in set(places().values()):
+        for place in folder.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):  # in use, or removed meanwhile
+                if time.time() - place.stat().st_mtime > ABANDONED_SECONDS:
+                    place.rmdir()
+                    found += 1
+    return found
+
+
 def _works(name: str, folder: Path) -> bool:
-    trial = folder / f"workbench-{uuid4().hex}"
+    trial = folder / f"{PREFIX}{uuid4().hex}"
     try:
         trial.mkdir()
     except OSError:
@@ -67,7 +81,7 @@ _FILES = {"pids": ("pids.max", "pids.max"), "memory": ("memory.max", "memory.lim
 
 def make(bounds: dict[str, int]) -> Groups:
     """Groups with these bounds, of the controllers that can be used here. Raises ``OSError``."""
-    name, folders = f"workbench-{uuid4().hex}", {}
+    name, folders = f"{PREFIX}{uuid4().hex}", {}
     for controller, bound in bounds.items():
         if controller not in places():
             continue

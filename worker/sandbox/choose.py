@@ -1,15 +1,17 @@
-"""Which sandbox this process uses: bubblewrap where it works, probed once; plain only where it is allowed."""
+"""Which sandbox this process uses: bubblewrap where it works, probed once; ``subprocess`` only where it is allowed."""
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
+from . import cgroups
 from .base import Limits, Program, Sandbox, SandboxFault
 from .bubblewrap import Bubblewrap
-from .plain import Plain
-from .workspace import workspace
+from .rlimited import SETTING, Rlimited
+from .workspace import sweep, workspace
 
-NAMES = ("bubblewrap", "plain")
+NAMES = ("bubblewrap", "subprocess")
 
 
 def probe(sandbox: Sandbox) -> None:
@@ -20,16 +22,32 @@ def probe(sandbox: Sandbox) -> None:
         raise SandboxFault(f"sandbox: got {found.exit_code} and {found.stderr[:200]!r}, expected a program that runs")
 
 
-@lru_cache(maxsize=4)
-def get_sandbox(*, allow_unisolated: bool = False) -> Sandbox:
-    """The sandbox of this process. Raises ``SandboxFault`` where there is none that may be used."""
+def unisolated_allowed() -> bool:
+    """The setting ``WORKBENCH_ALLOW_UNISOLATED``, read here since the engine's process has no other settings."""
+    value = os.environ.get(SETTING, "0").strip() or "0"
+    if value not in ("0", "1"):
+        raise SandboxFault(f"{SETTING}: got {value!r}, expected 0 or 1")
+    return value == "1"
+
+
+def get_sandbox(*, allow_unisolated: bool | None = None) -> Sandbox:
+    """The sandbox of this process; ``allow_unisolated`` None: as the setting says.
+
+    Raises ``SandboxFault`` where there is none that may be used.
+    """
+    return _made(unisolated_allowed() if allow_unisolated is None else allow_unisolated)
+
+
+@lru_cache(maxsize=2)
+def _made(allowed: bool) -> Sandbox:
     try:
         found: Sandbox = Bubblewrap()
         probe(found)
-    except SandboxFault as error:
-        if not allow_unisolated:
+    except SandboxFault:
+        if not allowed:
             raise
-        found = Plain(allowed=True)
+        found = Rlimited(allowed=True)
         probe(found)
-        del error
+    cgroups.sweep()
+    sweep()
     return found

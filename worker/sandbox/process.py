@@ -38,8 +38,12 @@ def run_group(
     wall_s: float,
     keep: int,
     before: Callable[[], None] | None = None,
+    inherited: Sequence[int] = (),
 ) -> Ended:
-    """Run to the end, or to ``wall_s`` seconds; the whole group is killed either way. Raises ``SandboxFault``."""
+    """Run to the end, or to ``wall_s`` seconds; the whole group is killed either way. Raises ``SandboxFault``.
+
+    ``inherited``: descriptors that it keeps beside the three standard ones.
+    """
     try:
         process = subprocess.Popen(
             list(argv),
@@ -50,6 +54,7 @@ def run_group(
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=before,
+            pass_fds=tuple(inherited),
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxFault(f"sandbox: {argv[0]} could not be started ({error})") from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -13,6 +15,8 @@ from pathlib import Path, PurePosixPath
 from .base import SandboxFault
 
 MOST_FILES, MOST_BYTES = 5_000, 64 << 20
+PREFIX = "workbench-trial-"
+ABANDONED_SECONDS = 86_400.0  # no run is bounded to so long
 
 
 class TreeRefused(ValueError):
@@ -31,7 +35,7 @@ def checked_path(path: str) -> str:
 @contextmanager
 def workspace(files: Mapping[str, bytes], *, below: Path | None = None) -> Iterator[Path]:
     """A new folder with these files, removed afterwards whatever the program left in it."""
-    folder = Path(tempfile.mkdtemp(prefix="workbench-trial-", dir=below))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))
     try:
         for path, data in files.items():
             place = folder / checked_path(path)
@@ -65,6 +69,17 @@ def remove(folder: Path) -> None:
         raise SandboxFault(f"sandbox: the workspace could not be removed ({error})") from error
     if folder.exists():
         raise SandboxFault("sandbox: the workspace could not be removed")
+
+
+def sweep(*, older_s: float = ABANDONED_SECONDS) -> int:
+    """Remove workspaces that a killed process left below the temporary folder. How many there were."""
+    found = 0
+    for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, SandboxFault):  # another user's, or removed meanwhile
+            if not place.is_symlink() and time.time() - place.stat().st_mtime > older_s:
+                remove(place)
+                found += 1
+    return found
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:

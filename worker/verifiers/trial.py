@@ -113,26 +113,19 @@ def run_trial(
     *,
     seconds: float = 2.0,
     limits: Limits = TRIAL_LIMITS,
+    below: Path | None = None,
 ) -> TrialReport:
-    """Run the tests on a tree. Never raises for what the artefact does; a fault of the sandbox is an unknown report."""
+    """Run the tests on a tree. Never raises for what the artefact does; a fault of the sandbox is an unknown report.
+
+    ``seconds``: of one test. ``below``: where the workspace folder is made, else the system's temporary folder.
+    """
     identity = tree_sha256(files)
     names = [test.id for test in tests]
     if len(set(names)) != len(names):
         raise ValueError("tests: got an id twice, expected each once")
-    asked = {
-        "calls": [
-            {"id": test.id, "module": test.module, "function": test.function, "arguments": list(test.arguments)}
-            for test in tests
-        ],
-        "seconds": seconds,
-    }
-    program = Program(
-        [os.path.realpath(sys.executable), "-I", "-S", "-B", "/h/driver.py"],
-        stdin=json.dumps(asked).encode(),
-        shown={"/h": DRIVER.parent},
-    )
+    program = driver_program(tests, seconds)
     try:
-        with workspace(files) as folder:
+        with workspace(files, below=below) as folder:
             outcome = sandbox.run(folder, program, replace(limits, wall_s=max(limits.wall_s, seconds)))
     except (SandboxFault, TreeRefused, OSError) as error:
         return TrialReport(
@@ -141,6 +134,23 @@ def run_trial(
         )  # fmt: skip
     observed, repeated = _observed(outcome.stdout, tests)
     return _report(identity, outcome, tests, observed, repeated)
+
+
+def driver_program(tests: Sequence[HiddenTest], seconds: float) -> Program:
+    """The driver with its calls; what is expected is not among what it is told."""
+    asked = {
+        "calls": [
+            {"id": test.id, "module": test.module, "function": test.function, "arguments": list(test.arguments)}
+            for test in tests
+        ],
+        "seconds": seconds,
+    }
+    return Program(
+        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "/h/driver.py"],
+        environment={"PYTHONHASHSEED": "0"},  # the order of a set is the artefact's: equal in every trial
+        stdin=json.dumps(asked).encode(),
+        shown={"/h": DRIVER.parent},
+    )
 
 
 def _observed(stdout: bytes, tests: Sequence[HiddenTest]) -> tuple[dict[str, Observed], list[str]]:
@@ -158,15 +168,16 @@ def _observed(stdout: bytes, tests: Sequence[HiddenTest]) -> tuple[dict[str, Obs
         if test.id in found:
             repeated.append(test.id)
             continue
-        found[test.id] = _judged(test, item)
+        found[test.id] = judged(test, item)
     return found, repeated
 
 
-def _judged(test: HiddenTest, item: dict[str, Any]) -> Observed:
+def judged(test: HiddenTest, item: dict[str, Any]) -> Observed:
+    """What a test showed, from the answer that the driver gave of its call."""
     if "value" in item and "cause" not in item:
         if _same(item["value"], test.expected):
             return Observed(test.id, PASSED, None, "value")
-        return Observed(test.id, FAILED, ASSERTION, "another value")
+        return Observed(test.id, FAILED, ASSERTION, f"another value: {json.dumps(item['value'])[:200]}")
     word = str(item.get("cause"))
     return Observed(test.id, FAILED, CAUSES.get(word, EXIT), f"{word}: {str(item.get('what', ''))[:200]}")
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from runs.presenters.plans import Contract, Field
 from workbench.contracts import layout
 from workbench.contracts.canonical import canonical_bytes, digest, sha256_hex
+from workbench.contracts.records import PREFLIGHT, TRAIN
 from workbench.contracts.spec import compare_arms
 
 POWER = 0.8
@@ -188,7 +189,11 @@ def expected(body: dict[str, Any]) -> Expected:
         captures += (of_arm * rollout["group_size"] + seeds * per_checkpoint) * rollout["max_decisions"]
     items = (runs + 1) * per_checkpoint
     reasoning = sum(len(arm["seeds"]) * len(layout.probe_batches(body, arm["config"])) for arm in body["arms"])
-    jobs = probe_jobs + 2 * updates + (runs + 1) * shards + reasoning + (plan["probe"] is not None) + 1
+    tried = probe if layout.trial_settings(body, PREFLIGHT, None) else 0
+    for arm in body["arms"]:
+        if layout.trial_settings(body, TRAIN, arm["key"]):
+            tried += len(arm["seeds"]) * _batches(arm["config"]) * arm["config"]["rollout"]["groups_per_batch"]
+    jobs = probe_jobs + 2 * updates + (runs + 1) * shards + reasoning + (plan["probe"] is not None) + tried + 1
     return Expected(runs, updates, groups + probe, rows + probe_rows, items, captures, jobs)
 
 

@@ -42,17 +42,22 @@ def overlaps(task_set: TaskSet) -> list[Overlap]:
     tasks = Task.objects.filter(entries__task_set=task_set).order_by()
     return [
         _overlap(_("whole task"), tasks, "task_sha256"),
-        _overlap(_("prompt, case and outer space aside"), tasks.annotate(v=Lower(Trim("prompt"))), "v"),
+        _overlap(
+            _("prompt with initial state, case and outer space aside"),
+            tasks.annotate(v=Lower(Trim("prompt"))),
+            "v",
+            "initial_state",
+        ),
         _overlap(_("hidden reference"), tasks, "hidden"),
     ]
 
 
-def _overlap(name: Any, tasks: QuerySet[Task], column: str) -> Overlap:
-    values = tasks.values(column).annotate(splits=Count("split", distinct=True))
+def _overlap(name: Any, tasks: QuerySet[Task], *columns: str) -> Overlap:
+    values = tasks.values(*columns).annotate(splits=Count("split", distinct=True))
     shared, total = values.filter(splits__gt=1), values.count()
     count, examples = shared.count(), []
     for row in shared[:2] if count else ():
-        same = tasks.filter(**{column: row[column]}).values_list("key", "split")[:4]
+        same = tasks.filter(**{column: row[column] for column in columns}).values_list("key", "split")[:4]
         examples.append([f"{key} ({split})" for key, split in same])
     return Overlap(name, count, total, examples)
 

@@ -26,6 +26,7 @@ from runs.presenters.layers.cards import LAYERS, TRAIN
 from runs.presenters.layers.page import build_sections, headline, phases_of
 from runs.presenters.layers.titles import word_of
 from runs.presenters.layers.update import contributions_of
+from runs.presenters.trials.links import credits_edits
 from runs.views.base import render_page, run_crumbs
 from runs.visibility import visible_checkpoints
 
@@ -123,7 +124,7 @@ def behind(request: HttpRequest, uid: UUID) -> HttpResponse:
 def update(request: HttpRequest, uid: UUID) -> HttpResponse:
     """One update: what it trained, and its trajectories by gradient norm."""
     rows = UpdateBatch.objects.select_related(
-        "run__plan_version__plan__study", "checkpoint_before", "checkpoint_after"
+        "run__plan_version__plan__study", "run__arm", "checkpoint_before", "checkpoint_after"
     ).prefetch_related("steps")
     found = get_visible(principal_of(request), rows, uid=uid)
     steps, contributions = contributions_of(found)
@@ -131,6 +132,7 @@ def update(request: HttpRequest, uid: UUID) -> HttpResponse:
     return render_page(
         request, "layers/update.html", section="runs", title=title, study=found.run.plan_version.plan.study,
         crumbs=[*run_crumbs(found.run), Crumb(_("Update %(batch)d") % {"batch": found.batch})],
+        has_edit_credit=credits_edits(found.run),
         update=found, step_rows=list(found.steps.order_by("step")), steps=steps, contributions=contributions,
         first=contributions[0] if contributions else None,
         rows=[(item, list(zip(steps, item.norms, strict=True))) for item in contributions],

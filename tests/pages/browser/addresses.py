@@ -8,6 +8,8 @@ from runs.actions.actors import person_actor
 from runs.actions.drafts import create_draft
 from runs.models import Checkpoint, Receipt, SavedFilter, TaskSet, Trajectory, UpdateBatch, User
 from runs.presenters.catalogue.starts import MINIMAL
+from tests.branches.rows import branch_on
+from tests.controls.rows import controls_on
 from tests.pages import elsewhere
 from tests.pages.state import World
 
@@ -32,6 +34,8 @@ def more(world: World, trajectory: Trajectory, owner: User) -> dict[str, str]:
         "checkpoint": f"/checkpoints/{Checkpoint.objects.latest('pk').uid}/",
         "task": f"/tasks/{task.uid}/",
         "task_set": f"/task-sets/{TaskSet.objects.get(pk=task.task_set_id).sha256}/",
+        "controls": f"/controls/{controls_on(TaskSet.objects.get(pk=task.task_set_id), now).uid}/",
+        "branches": f"/trajectories/{branch_on(trajectory, now).trajectory.uid}/branches/",
         "filter": f"/filters/{kept.pk}/",
         "layers": f"/runs/{world.runs['e3-s17'].uid}/layers/",
         "update": f"/updates/{UpdateBatch.objects.filter(run=world.runs['e3-s17']).earliest('batch').uid}/",

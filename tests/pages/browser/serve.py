@@ -16,6 +16,7 @@ def main(port: str) -> None:
     from django.core.management import call_command
 
     from runs.models import Membership, TrajectoryCredit, User
+    from tests.pages import trial_world
     from tests.pages.browser import evidence_world
     from tests.pages.browser.addresses import more
     from tests.pages.world import build
@@ -42,6 +43,7 @@ def main(port: str) -> None:
         "job": f"/jobs/{run.jobs.get(state='errored').uid}/",
         **more(world, credit.trajectory, ada),
         **of_evidence,
+        **trial_world.addresses(trial_world.build()),
     }
     print(json.dumps(addresses), flush=True)
     call_command("runserver", f"127.0.0.1:{port}", use_reloader=False, skip_checks=True)

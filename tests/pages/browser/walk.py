@@ -9,6 +9,7 @@ from django.urls import URLPattern, get_resolver
 _STUDY = "/studies/fatal-mask-pair/"
 _PLAN = f"{_STUDY}plans/small/"
 _PILOT = "/studies/pilot/"
+_TRIED = "/studies/edit-credit/plans/tried/"
 INTERFACES = {"api", "evidence_api", "mlflow"}  # namespaces that answer programs, never a person
 ANONYMOUS = {"login", "account_login", "account_signup", "account_inactive"}
 
@@ -35,6 +36,10 @@ PAGES = {
     "runs:pair": f"{_PLAN}pairs/e2f/e3/",
     "runs:plan_discarded": f"{_PLAN}discarded/",
     "runs:lineage": f"{_PLAN}lineage/",
+    "runs:edit_credit": f"{_TRIED}edit-credit/",
+    "runs:trials": f"{_TRIED}trials/",
+    "runs:edits": "edits",
+    "runs:coefficients": "coefficients",
     "runs:runs": "/runs/",
     "runs:run": "run",
     "runs:run_discarded": "discarded",
@@ -61,6 +66,9 @@ PAGES = {
     "runs:query_language": "/query-language/",
     "runs:filter_apply": "filter",
     "runs:task_sets": "/task-sets/",
+    "runs:controls": "/controls/",
+    "runs:one_controls": "controls",
+    "runs:branches": "branches",
     "runs:task_set": "task_set",
     "runs:tasks": "/tasks/",
     "runs:task": "task",
@@ -113,6 +121,12 @@ STATES = [
     "/runs/?q=is:paused",
     "/search/?q=has:fatal",
     "/search/?q=signal",
+    f"{_TRIED}trials/?list=queries",
+    f"{_TRIED}trials/?verdict=unknown&kind=intervention",
+    f"{_TRIED}trials/?isolation=unisolated",
+    "untried_edit",
+    "tried_group",
+    "terminal_coefficients",
     "claimed_source",
     "pending_figure",
     "claim_item",

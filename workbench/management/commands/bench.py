@@ -1,4 +1,5 @@
-"""``manage.py bench``: the engine against TRL, `transformers` and the ideal; logging against a real MLflow server."""
+"""``manage.py bench``: the engine against TRL, `transformers` and the ideal; logging against a real MLflow server;
+isolation of a trial against a bare process."""
 
 from __future__ import annotations
 
@@ -43,12 +44,13 @@ def text(result: dict[str, Any]) -> str:
 class Command(BaseCommand):
     """Measures on the bundled study's policy and settings; results on standard output, progress on standard error."""
 
-    help = "Measure the engine (bench engine) or logging (bench metrics) against their references."
+    help = "Measure the engine, logging (bench metrics) or the sandbox against their references."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("subject", choices=("engine", "metrics"), help="what to measure")
+        parser.add_argument("subject", choices=("engine", "metrics", "sandbox"), help="what to measure")
         parser.add_argument("--repeats", type=int, default=9, help="interleaved repeats of every comparison")
+        parser.add_argument("--trials", type=int, default=200, help="sandbox: trials in a row")
         parser.add_argument("--points", type=int, default=1_000_000, help="metrics: points of the long metric")
         parser.add_argument("--runs", type=int, default=10_000, help="metrics: runs to search")
         parser.add_argument("--no-mlflow", action="store_true", help="metrics: ours alone")
@@ -59,6 +61,8 @@ class Command(BaseCommand):
             raise CommandError(f"repeats: got {options['repeats']}, expected at least 1")
         if options["subject"] == "metrics":
             self._metrics(**options)
+        elif options["subject"] == "sandbox":
+            self._sandbox(**options)
         else:
             self._engine(**options)
 
@@ -79,6 +83,31 @@ class Command(BaseCommand):
             ratio = "—" if item["ratio"] is None else f"{item['ratio']:.1f}"
             ours = f"{item['ours'] * 1000:.1f} ms"
             self.stdout.write(f"{name:<16} ours {ours}, MLflow {theirs}, ratio {ratio}  goal {met}")
+
+    def _sandbox(self, **options: Any) -> None:
+        from worker.benchmarks.sandbox import benchmark
+        from worker.sandbox.base import SandboxFault
+        from worker.sandbox.choose import get_sandbox
+
+        try:
+            result = benchmark(get_sandbox(), options["trials"], self._say)
+        except (SandboxFault, ValueError) as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(result))
+            return
+        for name in ("overhead", "trial", "bare"):
+            values = f"median {result[f'{name}_median_ms']:.1f} ms, p95 {result[f'{name}_p95_ms']:.1f} ms"
+            self.stdout.write(f"{name:<9} {values}")
+        level, goal = result["level"], result["goal"]
+        isolation = "unisolated" if level["unisolated"] else "isolated"
+        met = "met" if goal["met"] else "MISSED"
+        self.stdout.write(
+            f"{level['backend']} {level['version']} ({isolation}; processes by {level['process_bound']}, memory by "
+            f"{level['memory_bound']}); {result['complete']} of {result['trials']} complete, {result['reports']} "
+            f"different report(s); left behind {sum(result['left'].values())}; goal "
+            f"{goal['overhead_median_ms']} ms: {met}"
+        )
 
     def _engine(self, **options: Any) -> None:
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
+from types import CodeType
 from typing import Any
 
 from workbench.contracts.canonical import digest
@@ -150,13 +152,18 @@ def evaluate(files: Mapping[str, str], module: str, function: str, arguments: tu
                     _, name, _, wanted = line.split()
                     space[wanted] = load(f"{name}.py")[wanted]
             source = "\n".join(line for line in files[path].splitlines() if not line.startswith("from "))
-            exec(compile(source, path, "exec"), space)  # our own templates, never a policy's text
+            exec(_compiled(source), space)  # our own templates, never a policy's text
         return loaded[path]
 
     try:
         return load(module)[function](*arguments)
     except Exception as error:
         return {"raised": type(error).__name__}
+
+
+@lru_cache(maxsize=4096)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "task", "exec")
 
 
 def propose(seed: str, number: int) -> tuple[str, Random]:

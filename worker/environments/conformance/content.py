@@ -101,7 +101,8 @@ def hidden(subject: Subject) -> str:
 
 
 def demonstrations(subject: Subject) -> str:
-    """Equal for a seed, other for another, mostly legal, and every tool is used."""
+    """Equal for a seed, other for another, mostly legal, and every tool is used but those listed in
+    ``undemonstrated``."""
     first, again = first_demonstrations(subject.environment), first_demonstrations(subject.build())
     if not first:
         return "none: chat models need none, the embedded policy cannot be warm-started here"
@@ -113,8 +114,11 @@ def demonstrations(subject: Subject) -> str:
     wanted = f"at least {MINIMUM_LEGAL:.0%} legal: {{'tool': name, arguments}} or {{'finish': text, 'cite': [ids]}}"
     expect(legal >= MINIMUM_LEGAL, "demonstrations()", f"{legal:.0%} legal decisions", wanted)
     used = {item.tool for item in read if isinstance(item, ToolAction)}
-    unused = sorted({item.name for item in subject.tools} - used)
+    left_out = set(getattr(subject.environment, "undemonstrated", ()))
+    unused = sorted({item.name for item in subject.tools} - used - left_out)
     expect(not unused, "demonstrations()", f"none that calls {', '.join(unused)}", "every tool shown")
+    shown_all_the_same = sorted(left_out & used)
+    expect(not shown_all_the_same, "undemonstrated", ", ".join(shown_all_the_same), "tools that no demonstration calls")
     expect(any(isinstance(item, FinishAction) for item in read), "demonstrations()", "none that finishes", "a Finish")
     coverage = sorted({name for item in first for name in item.coverage})
     return f"{len(first)} episodes, {legal:.0%} legal, coverage {', '.join(coverage) or 'not named'}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench.contracts.errors import ContractError, EnvironmentFault, FaultBoundary
 from worker.environments.code import code_identity
-from worker.environments.registry import environment_path, is_bundled
+from worker.environments.registry import environment_path, is_bundled, is_outside_reward
 
 from . import content, outcomes, sessions
 from .subject import Broken, Subject
@@ -125,9 +125,11 @@ def _raised(error: Exception) -> str:
 def require(name: str, config: dict[str, Any], reward: str | None, reward_version: str | None) -> None:
     """Refuse an own environment or reward that breaks a quick check. Raises ``EnvironmentFault`` naming every one.
 
-    A bundled environment with its own reward has passed all of them in the product's tests.
+    A bundled environment with its own reward has passed all of them in the product's tests; only id and version of
+    its record are looked at.
     """
-    subject = Subject(name, config, reward, reward_version)
+    is_brief = is_bundled(name) and (reward is None or not is_outside_reward(reward))
+    subject = Subject(name, config, reward, reward_version, brief=is_brief)
     checks = [item for item in CHECKS if item[0] in QUICK]
     if is_bundled(name):
         checks = [item for item in checks if item[0] is outcomes.reward]

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from workbench.contracts.records import BUDGET_EXHAUSTED, FINISH, RewardRecord, TurnRecord
+from workbench.contracts.rewards import reward_total
 from workbench.contracts.wire import from_wire, to_wire
 from worker.environments.registry import record_id, reward_rules
 
@@ -17,7 +18,6 @@ from .subject import Subject, expect, require_text
 def _reward(record: Any, where: str) -> None:
     expect(isinstance(record, RewardRecord), where, type(record).__name__, "RewardRecord")
     expect(bool(record.components), f"{where}.components", "none", "every component stored")
-    points = 0.0
     for part in record.components:
         at = f"{where}.{part.name}"
         if part.state == "not_measured":
@@ -27,8 +27,7 @@ def _reward(record: Any, where: str) -> None:
         expect(part.value is not None and part.points is not None, at, None, "a value and its points")
         fits = math.isfinite(part.value) and abs(part.weight * part.value - part.points) < 1e-9
         expect(fits, f"{at}.points", part.points, "weight * value")
-        points += part.points
-    total = record.gate * min(1.0, max(0.0, points))
+    total = reward_total(record.gate, record.components)
     expect(abs(total - record.total) < 1e-9, f"{where}.total", record.total, f"gate * clip(sum of points) = {total}")
 
 
@@ -60,12 +59,16 @@ def reward(subject: Subject) -> str:
 
 
 def outcomes(subject: Subject) -> str:
-    """Success and premature finish are verdicts, and success needs a legal Finish."""
+    """Success and premature finish are verdicts, and success needs a legal Finish.
+
+    Where the class declares ``judges_end_state`` a spent budget may succeed too; a policy error never does.
+    """
+    ends_well = (FINISH, BUDGET_EXHAUSTED) if getattr(subject.environment, "judges_end_state", False) else (FINISH,)
     for episode in subject.episodes:
         won = subject.environment.success(episode.task, episode.turns, episode.terminal)
         where = f"success({episode.task.key}, {episode.terminal})"
         expect(isinstance(won, bool), where, repr(won), "True or False")
-        expect(not won or episode.terminal == FINISH, where, "True without a Finish", "False")
+        expect(not won or episode.terminal in ends_well, where, "True without a Finish", "False")
         early = subject.environment.is_premature(episode.task, episode.turns)
         expect(isinstance(early, bool), f"is_premature({episode.task.key})", repr(early), "True or False")
         require_text(subject.environment.state_label(episode.session), "state_label()")

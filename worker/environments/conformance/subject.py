@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from worker.environments.base import Environment, Task, ToolAction, ToolSpec
+from worker.environments.base import Environment, FinishAction, Task, ToolAction, ToolSpec
 from worker.environments.registry import get_environment
 
-from .episodes import Action, Episode, play, sample_tasks, scripts_of
+from .episodes import Action, Episode, made_up_calls, play, sample_tasks, scripts_of
 
 # Parts of the bundled references that a question has to name.
 BUNDLED_NAMED = {"evidence_search": ("entity", "attribute", "family")}
@@ -22,12 +22,16 @@ class Broken(Exception):
 
 @dataclass
 class Subject:
-    """What is examined. ``reward``: id of an outside reward, or None for the environment's own rules."""
+    """What is examined. ``reward``: id of an outside reward, or None for the environment's own rules.
+
+    ``brief``: two episodes of one task stand for the sample, where only the record's id and version are in question.
+    """
 
     name: str
     config: dict[str, Any]
     reward: str | None = None
     expected_version: str | None = None
+    brief: bool = False
 
     def build(self) -> Environment:
         return get_environment(self.name, self.config)
@@ -57,6 +61,9 @@ class Subject:
     def episodes(self) -> list[Episode]:
         """Sample episodes: as scripted, with a small budget, with injected failures, and without any action."""
         found = []
+        if self.brief:
+            calls: list[Action] = [*made_up_calls(self.tools), FinishAction("", ())]
+            return [play(self.environment, self.tasks[0], calls), play(self.environment, self.tasks[0], [])]
         for task in sample_tasks(self.tasks):
             for script in self.scripts:
                 found.append(play(self.environment, task, script))

@@ -1,0 +1,1 @@
+"""Counterfactual trials as pages show them: funnel, differences, blocks, coefficients, log, cost."""

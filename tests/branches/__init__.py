@@ -1,0 +1,1 @@
+"""Same-state branching."""
