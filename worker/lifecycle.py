@@ -26,8 +26,8 @@ from runs.actions.receipts import append_receipt
 from runs.actions.record_branches import BRANCH_JOB, commit_branch
 from runs.actions.record_controls import CONTROLS_JOB, commit_controls
 from runs.actions.record_probe import PROBE_JOB
-from runs.actions.runs_control import pause_execution
 from runs.actions.record_trials import TRIALS_JOB
+from runs.actions.runs_control import pause_execution
 from runs.errors import DomainError, StaleLease
 from runs.models import Job
 from workbench.contracts.branches import BranchResult
