@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 
 import pytest
 from django.db import connection
@@ -50,7 +51,7 @@ def test_expected_work_by_hand(world: World, db: None) -> None:
 def test_trials_are_jobs_of_their_own(world: World, db: None) -> None:
     """The pilot tries the 4 preflight groups; the arm with 3 seeds x 4 batches x 4 groups adds 48 jobs, with
     every_arm all 8 runs: 128."""
-    body = plan_body(world.version)
+    body = deepcopy(plan_body(world.version))  # the parsed body is shared by all that read this plan
     plain = expected(body).jobs
     section = {"seed": "0", "replays": 1, "repeats": 1, "pilot": True, "every_arm": False}
     body["plan"]["trials"] = section
