@@ -15,7 +15,7 @@ NAMES = st.text("abcXYZ_-.é中 ", min_size=1, max_size=8).filter(lambda name: n
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\x00b", "a\\b", "x" * 301]
+    "path", ["", ".", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\x00b", "a\\b", "x" * 301]
 )
 def test_paths_that_leave_or_are_ambiguous(path: str) -> None:
     with pytest.raises(TreeRefused, match="expected a relative path inside the tree"):

@@ -26,7 +26,7 @@ class TreeRefused(ValueError):
 def checked_path(path: str) -> str:
     """A relative POSIX path inside the tree. Raises ``TreeRefused``."""
     pure = PurePosixPath(path)
-    bad = not path or pure.is_absolute() or ".." in pure.parts or "\x00" in path or "\\" in path
+    bad = not pure.parts or pure.is_absolute() or ".." in pure.parts or "\x00" in path or "\\" in path
     if bad or str(pure) != path or len(path) > 300:
         raise TreeRefused(f"path: got {path[:100]!r}, expected a relative path inside the tree")
     return path
