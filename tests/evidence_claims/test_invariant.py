@@ -79,7 +79,7 @@ def check_disputes(claim: Claim, found: Derived) -> None:
         assert max(accepted) >= max(changed)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=14))
 def test_no_sequence_of_steps_puts_a_status_above_its_cap(desk: Desk, steps: list[tuple[Any, ...]]) -> None:
     with transaction.atomic():

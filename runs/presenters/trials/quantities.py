@@ -51,73 +51,76 @@ def _planned(columns: Sequence[Column], name: str) -> list[Cell]:
     return found
 
 
+def _signal(columns: Sequence[Column]) -> list[Line]:
+    return [
+        (_("nonzero"), _("of all usable queries"), _of_d(columns, "rate", lambda c: c.signs.nonzero)),
+        (_("signs"), _("positive, negative, exactly zero"), _of_d(columns, "signs", lambda c: c.signs)),
+        (
+            _("nonzero among failed originals"),
+            _("of queried originals with U < 1"),
+            _of_d(columns, "rate", lambda c: c.failed.nonzero),
+        ),
+        (_("their signs"), _("the same originals"), _of_d(columns, "signs", lambda c: c.failed)),
+        (
+            _("failed originals, queried or not"),
+            _("known verdict below 1"),
+            _of_d(columns, "count", lambda c: c.known_failed),
+        ),
+        (
+            _("nonzero among successes"),
+            _("of queried originals with U = 1"),
+            _of_d(columns, "rate", lambda c: c.succeeded.nonzero),
+        ),
+    ]
+
+
+def _geometry(columns: Sequence[Column]) -> list[Line]:
+    return [
+        (
+            _("median m / L"),
+            _("policy tokens of the chosen turn"),
+            _of_choice(columns, "share", lambda c: c.ratio),
+        ),
+        (_("median s"), _("over terms that were applied"), _of_terms(columns, "median", "shrinkage")),
+        (_("cap acted"), _("of the terms that were applied"), _of_terms(columns, "rate", "capped")),
+        (
+            _("median share of final paths touched"),
+            _("of the paths that differ in the end"),
+            _of_choice(columns, "share", lambda c: c.touched),
+        ),
+        (_("empty patch without the block"), _("of all chosen blocks"), _of_choice(columns, "rate", lambda c: c.empty)),
+        (
+            _("nonzero on paths absent from the final patch"),
+            _("of all nonzero differences"),
+            _of_d(columns, "rate", lambda c: c.elsewhere),
+        ),
+    ]
+
+
+def _repeatability(columns: Sequence[Column]) -> list[Line]:
+    return [
+        (_("factual replays agree"), _("every label, of the complete replays"), _planned(columns, "replays")),
+        (_("repeats without the block agree"), _("of the complete repeats"), _planned(columns, "repeats")),
+    ]
+
+
+def _missing(columns: Sequence[Column]) -> list[Line]:
+    return [
+        (_("no D"), _("of recorded queries to be executed"), _of_d(columns, "rate", lambda c: c.missing)),
+        (
+            _("no D among failed originals"),
+            _("completeness rules can withhold negative feedback"),
+            _of_d(columns, "rate", lambda c: c.missing_failed),
+        ),
+        (_("no D among successes"), _("for comparison"), _of_d(columns, "rate", lambda c: c.missing_succeeded)),
+    ]
+
+
 def quantities(columns: Sequence[Column]) -> list[tuple[Any, list[Line]]]:
     """Blocks of lines; ``columns`` are those that the plan tries."""
     return [
-        (
-            _("Signal"),
-            [
-                (_("nonzero"), _("of all usable queries"), _of_d(columns, "rate", lambda c: c.signs.nonzero)),
-                (_("signs"), _("positive, negative, exactly zero"), _of_d(columns, "signs", lambda c: c.signs)),
-                (
-                    _("nonzero among failed originals"),
-                    _("of queried originals with U < 1"),
-                    _of_d(columns, "rate", lambda c: c.failed.nonzero),
-                ),
-                (_("their signs"), _("the same originals"), _of_d(columns, "signs", lambda c: c.failed)),
-                (
-                    _("failed originals, queried or not"),
-                    _("known verdict below 1"),
-                    _of_d(columns, "count", lambda c: c.known_failed),
-                ),
-                (
-                    _("nonzero among successes"),
-                    _("of queried originals with U = 1"),
-                    _of_d(columns, "rate", lambda c: c.succeeded.nonzero),
-                ),
-            ],
-        ),
-        (
-            _("Geometry"),
-            [
-                (
-                    _("median m / L"),
-                    _("policy tokens of the chosen turn"),
-                    _of_choice(columns, "share", lambda c: c.ratio),
-                ),
-                (_("median s"), _("over terms that were applied"), _of_terms(columns, "median", "shrinkage")),
-                (_("cap acted"), _("of the terms that were applied"), _of_terms(columns, "rate", "capped")),
-                (
-                    _("median share of final paths touched"),
-                    _("of the paths that differ in the end"),
-                    _of_choice(columns, "share", lambda c: c.touched),
-                ),
-                (_("empty patch without the block"), _("of all chosen blocks"),
-                 _of_choice(columns, "rate", lambda c: c.empty)),
-                (
-                    _("nonzero on paths absent from the final patch"),
-                    _("of all nonzero differences"),
-                    _of_d(columns, "rate", lambda c: c.elsewhere),
-                ),
-            ],
-        ),
-        (
-            _("Repeatability"),
-            [
-                (_("factual replays agree"), _("every label, of the complete replays"), _planned(columns, "replays")),
-                (_("repeats without the block agree"), _("of the complete repeats"), _planned(columns, "repeats")),
-            ],
-        ),
-        (
-            _("Missing feedback"),
-            [
-                (_("no D"), _("of recorded queries to be executed"), _of_d(columns, "rate", lambda c: c.missing)),
-                (
-                    _("no D among failed originals"),
-                    _("completeness rules can withhold negative feedback"),
-                    _of_d(columns, "rate", lambda c: c.missing_failed),
-                ),
-                (_("no D among successes"), _("for comparison"), _of_d(columns, "rate", lambda c: c.missing_succeeded)),
-            ],
-        ),
-    ]  # fmt: skip
+        (_("Signal"), _signal(columns)),
+        (_("Geometry"), _geometry(columns)),
+        (_("Repeatability"), _repeatability(columns)),
+        (_("Missing feedback"), _missing(columns)),
+    ]
