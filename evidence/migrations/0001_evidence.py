@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from workbench.tables import CreateTables
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -12,936 +14,1183 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="AcceptanceContract",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("status", models.CharField(max_length=16)),
-                ("assurance", models.CharField(max_length=16)),
-                ("manuscript_sha256", models.CharField(blank=True, default="", max_length=64)),
-                ("text_en", models.TextField(blank=True, default="")),
-                ("text_zh", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+        CreateTables(
+            [
+                migrations.CreateModel(
+                    name="AcceptanceContract",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("status", models.CharField(max_length=16)),
+                        ("assurance", models.CharField(max_length=16)),
+                        ("manuscript_sha256", models.CharField(blank=True, default="", max_length=64)),
+                        ("text_en", models.TextField(blank=True, default="")),
+                        ("text_zh", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
                 ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
+                migrations.CreateModel(
+                    name="Claim",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("key", models.CharField(max_length=64)),
+                        ("status", models.CharField(max_length=16)),
+                        ("cap", models.CharField(max_length=16)),
+                        ("disputed", models.BooleanField(default=False)),
+                        ("provisional", models.BooleanField(default=False)),
+                        ("stale", models.BooleanField(default=False)),
+                        ("created_at", models.DateTimeField()),
+                        (
+                            "author",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="claims", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="claims", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "indexes": [models.Index(fields=["study", "status", "stale"], name="claim_by_status")],
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "key"), name="claim_key_unique"),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    (
+                                        "status__in",
+                                        ["supported", "partly", "not_established", "pending", "refuted", "withdrawn"],
+                                    )
+                                ),
+                                name="claim_status_known",
+                            ),
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Claim",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("key", models.CharField(max_length=64)),
-                ("status", models.CharField(max_length=16)),
-                ("cap", models.CharField(max_length=16)),
-                ("disputed", models.BooleanField(default=False)),
-                ("provisional", models.BooleanField(default=False)),
-                ("stale", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "author",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="claims", to="runs.actor"
-                    ),
+                migrations.CreateModel(
+                    name="ClaimVersion",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("number", models.PositiveIntegerField()),
+                        ("text_en", models.TextField(blank=True, default="")),
+                        ("text_zh", models.TextField(blank=True, default="")),
+                        ("kind", models.CharField(max_length=24)),
+                        ("scope_en", models.TextField(blank=True, default="")),
+                        ("scope_zh", models.TextField(blank=True, default="")),
+                        ("denominator_en", models.TextField(blank=True, default="")),
+                        ("denominator_zh", models.TextField(blank=True, default="")),
+                        ("missing_en", models.TextField(blank=True, default="")),
+                        ("missing_zh", models.TextField(blank=True, default="")),
+                        ("endpoint", models.CharField(blank=True, default="", max_length=100)),
+                        ("held_to", models.CharField(blank=True, default="", max_length=16)),
+                        ("reason", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "claim",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="versions",
+                                to="evidence.claim",
+                            ),
+                        ),
+                        (
+                            "plan_version",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="claims",
+                                to="runs.planversion",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("claim", "number"), name="claim_version_number_unique")
+                        ],
+                    },
                 ),
-                (
-                    "study",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="claims", to="runs.study"
-                    ),
+                migrations.CreateModel(
+                    name="Source",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("path", models.CharField(max_length=500)),
+                        ("reference", models.CharField(blank=True, default="", max_length=32)),
+                        ("title_en", models.CharField(blank=True, default="", max_length=300)),
+                        ("title_zh", models.CharField(blank=True, default="", max_length=300)),
+                        ("form", models.CharField(max_length=16)),
+                        ("origin", models.CharField(max_length=16)),
+                        ("state", models.CharField(default="claimed", max_length=16)),
+                        ("checked_at", models.DateTimeField(null=True)),
+                        ("created_at", models.DateTimeField()),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="sources", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "indexes": [models.Index(fields=["study", "state"], name="source_by_state")],
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "path"), name="source_path_unique"),
+                            models.UniqueConstraint(
+                                condition=models.Q(("reference", ""), _negated=True),
+                                fields=("study", "reference"),
+                                name="source_reference_unique",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(("state__in", ["verified", "drifted", "missing", "claimed"])),
+                                name="source_state_known",
+                            ),
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "indexes": [models.Index(fields=["study", "status", "stale"], name="claim_by_status")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("study", "key"), name="claim_key_unique"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "status__in",
-                                ["supported", "partly", "not_established", "pending", "refuted", "withdrawn"],
+                migrations.CreateModel(
+                    name="SourceVersion",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("number", models.PositiveIntegerField()),
+                        ("sha256", models.CharField(db_index=True, max_length=64)),
+                        ("size", models.PositiveBigIntegerField(null=True)),
+                        ("media_type", models.CharField(max_length=100)),
+                        ("held", models.BooleanField()),
+                        ("captured_at", models.DateTimeField()),
+                        ("cutoff", models.DateField(null=True)),
+                        ("commit", models.CharField(blank=True, default="", max_length=64)),
+                        ("note", models.TextField(blank=True, default="")),
+                        ("reason", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "source",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="versions",
+                                to="evidence.source",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("source", "number"), name="source_version_number_unique")
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Excerpt",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("key", models.CharField(max_length=100)),
+                        ("form", models.CharField(max_length=16)),
+                        ("selector", models.JSONField()),
+                        ("kind", models.CharField(max_length=16)),
+                        ("text", models.TextField()),
+                        ("language", models.CharField(blank=True, default="", max_length=16)),
+                        ("note", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                        (
+                            "version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="excerpts",
+                                to="evidence.sourceversion",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [models.UniqueConstraint(fields=("study", "key"), name="excerpt_key_unique")],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="ExcerptHead",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("state", models.CharField(max_length=16)),
+                        ("first_line", models.PositiveIntegerField(null=True)),
+                        ("last_line", models.PositiveIntegerField(null=True)),
+                        ("checked_at", models.DateTimeField()),
+                        (
+                            "excerpt",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="head", to="evidence.excerpt"
+                            ),
+                        ),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name="Figure",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("key", models.CharField(max_length=100)),
+                        ("state", models.CharField(max_length=16)),
+                        ("stale", models.BooleanField(default=False)),
+                        ("checked_at", models.DateTimeField(null=True)),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="figures", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "indexes": [models.Index(fields=["study", "state", "stale"], name="figure_by_state")],
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "key"), name="figure_key_unique"),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("state__in", ["bound", "claimed", "drifted", "unavailable", "pending"])
+                                ),
+                                name="figure_state_known",
+                            ),
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="FigureVersion",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("number", models.PositiveIntegerField()),
+                        ("title_en", models.CharField(max_length=300)),
+                        ("title_zh", models.CharField(blank=True, default="", max_length=300)),
+                        ("kind", models.CharField(max_length=24)),
+                        ("origin", models.CharField(max_length=16)),
+                        ("binding", models.JSONField()),
+                        ("endpoint", models.CharField(blank=True, default="", max_length=100)),
+                        ("value", models.CharField(max_length=200, null=True)),
+                        ("numerator", models.CharField(blank=True, default="", max_length=100)),
+                        ("denominator", models.CharField(blank=True, default="", max_length=100)),
+                        ("denominator_en", models.CharField(blank=True, default="", max_length=300)),
+                        ("denominator_zh", models.CharField(blank=True, default="", max_length=300)),
+                        ("unit", models.CharField(blank=True, default="", max_length=64)),
+                        ("style", models.CharField(default="plain", max_length=16)),
+                        ("digits", models.PositiveIntegerField(default=0)),
+                        ("scope_en", models.TextField(blank=True, default="")),
+                        ("scope_zh", models.TextField(blank=True, default="")),
+                        ("cutoff", models.DateField(null=True)),
+                        ("reason", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "excerpt",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="figures",
+                                to="evidence.excerpt",
+                            ),
+                        ),
+                        (
+                            "figure",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="versions",
+                                to="evidence.figure",
+                            ),
+                        ),
+                        (
+                            "plan_version",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="figures",
+                                to="runs.planversion",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                        (
+                            "source_version",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="figures",
+                                to="evidence.sourceversion",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("figure", "number"), name="figure_version_number_unique"),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("kind__in", ["mechanism", "parameter_change", "environment", "cost", "effect"])
+                                ),
+                                name="figure_kind_known",
+                            ),
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="FigureInput",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("name", models.CharField(max_length=100)),
+                        (
+                            "figure",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="used_in",
+                                to="evidence.figure",
+                            ),
+                        ),
+                        (
+                            "version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="inputs",
+                                to="evidence.figureversion",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("version", "name"), name="figure_input_unique")
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="ClaimFigure",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("language", models.CharField(max_length=8)),
+                        ("ordinal", models.PositiveIntegerField()),
+                        (
+                            "version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="figures",
+                                to="evidence.claimversion",
+                            ),
+                        ),
+                        (
+                            "figure",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="in_claims",
+                                to="evidence.figure",
+                            ),
+                        ),
+                        (
+                            "figure_version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="in_claims",
+                                to="evidence.figureversion",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("version", "language", "ordinal"), name="claim_figure_unique"
                             )
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="JournalDay",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
                         ),
-                        name="claim_status_known",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ClaimVersion",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("number", models.PositiveIntegerField()),
-                ("text_en", models.TextField(blank=True, default="")),
-                ("text_zh", models.TextField(blank=True, default="")),
-                ("kind", models.CharField(max_length=24)),
-                ("scope_en", models.TextField(blank=True, default="")),
-                ("scope_zh", models.TextField(blank=True, default="")),
-                ("denominator_en", models.TextField(blank=True, default="")),
-                ("denominator_zh", models.TextField(blank=True, default="")),
-                ("missing_en", models.TextField(blank=True, default="")),
-                ("missing_zh", models.TextField(blank=True, default="")),
-                ("endpoint", models.CharField(blank=True, default="", max_length=100)),
-                ("held_to", models.CharField(blank=True, default="", max_length=16)),
-                ("reason", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "claim",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="evidence.claim"
-                    ),
-                ),
-                (
-                    "plan_version",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="claims",
-                        to="runs.planversion",
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(fields=("claim", "number"), name="claim_version_number_unique")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Source",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("path", models.CharField(max_length=500)),
-                ("reference", models.CharField(blank=True, default="", max_length=32)),
-                ("title_en", models.CharField(blank=True, default="", max_length=300)),
-                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
-                ("form", models.CharField(max_length=16)),
-                ("origin", models.CharField(max_length=16)),
-                ("state", models.CharField(default="claimed", max_length=16)),
-                ("checked_at", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "study",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="sources", to="runs.study"
-                    ),
-                ),
-            ],
-            options={
-                "indexes": [models.Index(fields=["study", "state"], name="source_by_state")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("study", "path"), name="source_path_unique"),
-                    models.UniqueConstraint(
-                        condition=models.Q(("reference", ""), _negated=True),
-                        fields=("study", "reference"),
-                        name="source_reference_unique",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("state__in", ["verified", "drifted", "missing", "claimed"])),
-                        name="source_state_known",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="SourceVersion",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("number", models.PositiveIntegerField()),
-                ("sha256", models.CharField(db_index=True, max_length=64)),
-                ("size", models.PositiveBigIntegerField(null=True)),
-                ("media_type", models.CharField(max_length=100)),
-                ("held", models.BooleanField()),
-                ("captured_at", models.DateTimeField()),
-                ("cutoff", models.DateField(null=True)),
-                ("commit", models.CharField(blank=True, default="", max_length=64)),
-                ("note", models.TextField(blank=True, default="")),
-                ("reason", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "source",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="evidence.source"
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(fields=("source", "number"), name="source_version_number_unique")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Excerpt",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("key", models.CharField(max_length=100)),
-                ("form", models.CharField(max_length=16)),
-                ("selector", models.JSONField()),
-                ("kind", models.CharField(max_length=16)),
-                ("text", models.TextField()),
-                ("language", models.CharField(blank=True, default="", max_length=16)),
-                ("note", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-                (
-                    "version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="excerpts",
-                        to="evidence.sourceversion",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [models.UniqueConstraint(fields=("study", "key"), name="excerpt_key_unique")],
-            },
-        ),
-        migrations.CreateModel(
-            name="ExcerptHead",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("state", models.CharField(max_length=16)),
-                ("first_line", models.PositiveIntegerField(null=True)),
-                ("last_line", models.PositiveIntegerField(null=True)),
-                ("checked_at", models.DateTimeField()),
-                (
-                    "excerpt",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="head", to="evidence.excerpt"
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Figure",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("key", models.CharField(max_length=100)),
-                ("state", models.CharField(max_length=16)),
-                ("stale", models.BooleanField(default=False)),
-                ("checked_at", models.DateTimeField(null=True)),
-                (
-                    "study",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="figures", to="runs.study"
-                    ),
-                ),
-            ],
-            options={
-                "indexes": [models.Index(fields=["study", "state", "stale"], name="figure_by_state")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("study", "key"), name="figure_key_unique"),
-                    models.CheckConstraint(
-                        condition=models.Q(("state__in", ["bound", "claimed", "drifted", "unavailable", "pending"])),
-                        name="figure_state_known",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="FigureVersion",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("number", models.PositiveIntegerField()),
-                ("title_en", models.CharField(max_length=300)),
-                ("title_zh", models.CharField(blank=True, default="", max_length=300)),
-                ("kind", models.CharField(max_length=24)),
-                ("origin", models.CharField(max_length=16)),
-                ("binding", models.JSONField()),
-                ("endpoint", models.CharField(blank=True, default="", max_length=100)),
-                ("value", models.CharField(max_length=200, null=True)),
-                ("numerator", models.CharField(blank=True, default="", max_length=100)),
-                ("denominator", models.CharField(blank=True, default="", max_length=100)),
-                ("denominator_en", models.CharField(blank=True, default="", max_length=300)),
-                ("denominator_zh", models.CharField(blank=True, default="", max_length=300)),
-                ("unit", models.CharField(blank=True, default="", max_length=64)),
-                ("style", models.CharField(default="plain", max_length=16)),
-                ("digits", models.PositiveIntegerField(default=0)),
-                ("scope_en", models.TextField(blank=True, default="")),
-                ("scope_zh", models.TextField(blank=True, default="")),
-                ("cutoff", models.DateField(null=True)),
-                ("reason", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "excerpt",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="figures",
-                        to="evidence.excerpt",
-                    ),
-                ),
-                (
-                    "figure",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="evidence.figure"
-                    ),
-                ),
-                (
-                    "plan_version",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="figures",
-                        to="runs.planversion",
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-                (
-                    "source_version",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="figures",
-                        to="evidence.sourceversion",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(fields=("figure", "number"), name="figure_version_number_unique"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("kind__in", ["mechanism", "parameter_change", "environment", "cost", "effect"])
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("day", models.DateField()),
+                        ("number", models.PositiveIntegerField()),
+                        ("lines", models.JSONField()),
+                        ("upto", models.JSONField()),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
                         ),
-                        name="figure_kind_known",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="FigureInput",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=100)),
-                (
-                    "figure",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="used_in", to="evidence.figure"
-                    ),
-                ),
-                (
-                    "version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="inputs", to="evidence.figureversion"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [models.UniqueConstraint(fields=("version", "name"), name="figure_input_unique")],
-            },
-        ),
-        migrations.CreateModel(
-            name="ClaimFigure",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("language", models.CharField(max_length=8)),
-                ("ordinal", models.PositiveIntegerField()),
-                (
-                    "version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="figures", to="evidence.claimversion"
-                    ),
-                ),
-                (
-                    "figure",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="in_claims", to="evidence.figure"
-                    ),
-                ),
-                (
-                    "figure_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="in_claims",
-                        to="evidence.figureversion",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(fields=("version", "language", "ordinal"), name="claim_figure_unique")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="JournalDay",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("day", models.DateField()),
-                ("number", models.PositiveIntegerField()),
-                ("lines", models.JSONField()),
-                ("upto", models.JSONField()),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [models.UniqueConstraint(fields=("study", "day", "number"), name="journal_day_unique")],
-            },
-        ),
-        migrations.CreateModel(
-            name="JournalNote",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("day", models.DateField()),
-                ("text", models.TextField()),
-                ("language", models.CharField(max_length=16)),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "indexes": [models.Index(fields=["study", "day"], name="journal_note_by_day")],
-            },
-        ),
-        migrations.CreateModel(
-            name="Link",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("relation", models.CharField(max_length=16)),
-                ("reach_en", models.TextField(blank=True, default="")),
-                ("reach_zh", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "claim",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="links", to="evidence.claim"
-                    ),
-                ),
-                (
-                    "claim_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="links", to="evidence.claimversion"
-                    ),
-                ),
-                (
-                    "excerpt",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="links",
-                        to="evidence.excerpt",
-                    ),
-                ),
-                (
-                    "figure",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="links",
-                        to="evidence.figure",
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "indexes": [models.Index(fields=["claim", "id"], name="link_by_claim")],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("excerpt__isnull", False), ("figure__isnull", True)),
-                            models.Q(("excerpt__isnull", True), ("figure__isnull", False)),
-                            _connector="OR",
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
                         ),
-                        name="link_one_evidence",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("relation__in", ["supports", "contradicts", "bounds", "background"])),
-                        name="link_relation_known",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="LinkWithdrawal",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("reason", models.TextField()),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "day", "number"), name="journal_day_unique")
+                        ],
+                    },
                 ),
-                (
-                    "link",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="withdrawal", to="evidence.link"
-                    ),
+                migrations.CreateModel(
+                    name="JournalNote",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("day", models.DateField()),
+                        ("text", models.TextField()),
+                        ("language", models.CharField(max_length=16)),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "indexes": [models.Index(fields=["study", "day"], name="journal_note_by_day")],
+                    },
                 ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
+                migrations.CreateModel(
+                    name="Link",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("relation", models.CharField(max_length=16)),
+                        ("reach_en", models.TextField(blank=True, default="")),
+                        ("reach_zh", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "claim",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="links", to="evidence.claim"
+                            ),
+                        ),
+                        (
+                            "claim_version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="links",
+                                to="evidence.claimversion",
+                            ),
+                        ),
+                        (
+                            "excerpt",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="links",
+                                to="evidence.excerpt",
+                            ),
+                        ),
+                        (
+                            "figure",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="links",
+                                to="evidence.figure",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "indexes": [models.Index(fields=["claim", "id"], name="link_by_claim")],
+                        "constraints": [
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("excerpt__isnull", False), ("figure__isnull", True)),
+                                    models.Q(("excerpt__isnull", True), ("figure__isnull", False)),
+                                    _connector="OR",
+                                ),
+                                name="link_one_evidence",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("relation__in", ["supports", "contradicts", "bounds", "background"])
+                                ),
+                                name="link_relation_known",
+                            ),
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="NotesVersion",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("number", models.PositiveIntegerField()),
-                ("document_sha256", models.CharField(max_length=64)),
-                ("page_date", models.DateField()),
-                ("cutoff", models.DateField(null=True)),
-                ("manuscript", models.CharField(blank=True, default="", max_length=200)),
-                ("imported", models.BooleanField(default=False)),
-                ("reason", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+                migrations.CreateModel(
+                    name="LinkWithdrawal",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("reason", models.TextField()),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "link",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="withdrawal",
+                                to="evidence.link",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
                 ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
+                migrations.CreateModel(
+                    name="NotesVersion",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("number", models.PositiveIntegerField()),
+                        ("document_sha256", models.CharField(max_length=64)),
+                        ("page_date", models.DateField()),
+                        ("cutoff", models.DateField(null=True)),
+                        ("manuscript", models.CharField(blank=True, default="", max_length=200)),
+                        ("imported", models.BooleanField(default=False)),
+                        ("reason", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "number"), name="notes_version_number_unique")
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(fields=("study", "number"), name="notes_version_number_unique")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Reservation",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("item", models.CharField(max_length=80, unique=True)),
-                ("until", models.DateTimeField()),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+                migrations.CreateModel(
+                    name="Reservation",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("item", models.CharField(max_length=80, unique=True)),
+                        ("until", models.DateTimeField()),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
                 ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.study"),
+                migrations.CreateModel(
+                    name="Review",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("verdict", models.CharField(max_length=16)),
+                        ("reason", models.TextField()),
+                        ("looked_at", models.JSONField(default=list)),
+                        ("independence", models.CharField(max_length=16)),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "claim",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="reviews", to="evidence.claim"
+                            ),
+                        ),
+                        (
+                            "claim_version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="reviews",
+                                to="evidence.claimversion",
+                            ),
+                        ),
+                        (
+                            "link",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="reviews",
+                                to="evidence.link",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "indexes": [models.Index(fields=["claim", "-id"], name="review_by_claim")],
+                        "constraints": [
+                            models.CheckConstraint(
+                                condition=models.Q(("verdict__in", ["accept", "dispute", "needs_evidence"])),
+                                name="review_verdict_known",
+                            )
+                        ],
+                    },
                 ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Review",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("verdict", models.CharField(max_length=16)),
-                ("reason", models.TextField()),
-                ("looked_at", models.JSONField(default=list)),
-                ("independence", models.CharField(max_length=16)),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
+                migrations.CreateModel(
+                    name="Answer",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("text", models.TextField()),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                        (
+                            "claim_version",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="answers",
+                                to="evidence.claimversion",
+                            ),
+                        ),
+                        (
+                            "review",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="answers",
+                                to="evidence.review",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
                 ),
-                (
-                    "claim",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="reviews", to="evidence.claim"
-                    ),
+                migrations.CreateModel(
+                    name="SignedHead",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("fingerprint", models.CharField(max_length=64)),
+                        ("bytes", models.BinaryField()),
+                        ("signature", models.BinaryField()),
+                        ("at", models.DateTimeField()),
+                        (
+                            "anchor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="signatures", to="runs.anchor"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
                 ),
-                (
-                    "claim_version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="reviews", to="evidence.claimversion"
-                    ),
+                migrations.CreateModel(
+                    name="SourceCheck",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("state", models.CharField(max_length=16)),
+                        ("found_sha256", models.CharField(blank=True, default="", max_length=64)),
+                        ("note", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                        (
+                            "version",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="checks",
+                                to="evidence.sourceversion",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                        "indexes": [models.Index(fields=["version", "-id"], name="source_check_newest")],
+                    },
                 ),
-                (
-                    "link",
-                    models.ForeignKey(
+                migrations.CreateModel(
+                    name="StaleMark",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("cause_kind", models.CharField(max_length=16)),
+                        ("cause_uid", models.UUIDField(db_index=True)),
+                        ("target_kind", models.CharField(max_length=16)),
+                        ("target_uid", models.UUIDField(db_index=True)),
+                        ("path", models.JSONField()),
+                        ("reason", models.TextField()),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="StaleResolution",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("at", models.DateTimeField()),
+                        ("how", models.CharField(max_length=16)),
+                        ("note", models.TextField(blank=True, default="")),
+                        (
+                            "actor",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"
+                            ),
+                        ),
+                        (
+                            "mark",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="resolution",
+                                to="evidence.stalemark",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="TimeStamp",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("server", models.CharField(max_length=300)),
+                        ("token", models.BinaryField()),
+                        ("at", models.DateTimeField()),
+                        (
+                            "head",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="time_stamps",
+                                to="evidence.signedhead",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Waiting",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("kind", models.CharField(max_length=8)),
+                        (
+                            "claim",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="waiting", to="evidence.claim"
+                            ),
+                        ),
+                        (
+                            "link",
+                            models.OneToOneField(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="waiting",
+                                to="evidence.link",
+                            ),
+                        ),
+                        (
+                            "review",
+                            models.OneToOneField(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="waiting",
+                                to="evidence.review",
+                            ),
+                        ),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "indexes": [
+                            models.Index(fields=["study", "kind", "id"], name="waiting_of_study"),
+                            models.Index(fields=["kind", "id"], name="waiting_by_kind"),
+                        ],
+                        "constraints": [
+                            models.UniqueConstraint(
+                                condition=models.Q(("kind", "claim")), fields=("claim",), name="waiting_claim_once"
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("kind", "link"), ("link__isnull", False), ("review__isnull", True)),
+                                    models.Q(("kind", "answer"), ("link__isnull", True), ("review__isnull", False)),
+                                    models.Q(("kind", "claim"), ("link__isnull", True), ("review__isnull", True)),
+                                    _connector="OR",
+                                ),
+                                name="waiting_names_its_row",
+                            ),
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="WatchedFolder",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("root", models.CharField(max_length=64)),
+                        ("path", models.CharField(blank=True, default="", max_length=500)),
+                        ("enabled", models.BooleanField(default=True)),
+                        ("scanned_at", models.DateTimeField(null=True)),
+                        ("trouble", models.TextField(blank=True, default="")),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="watched_folders",
+                                to="runs.study",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "constraints": [
+                            models.UniqueConstraint(fields=("study", "root", "path"), name="watched_folder_unique")
+                        ],
+                    },
+                ),
+                migrations.AddField(
+                    model_name="claim",
+                    name="current",
+                    field=models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="reviews",
-                        to="evidence.link",
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "indexes": [models.Index(fields=["claim", "-id"], name="review_by_claim")],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("verdict__in", ["accept", "dispute", "needs_evidence"])),
-                        name="review_verdict_known",
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Answer",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("text", models.TextField()),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-                (
-                    "claim_version",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="answers",
+                        related_name="+",
                         to="evidence.claimversion",
                     ),
                 ),
-                (
-                    "review",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="answers", to="evidence.review"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="SignedHead",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("fingerprint", models.CharField(max_length=64)),
-                ("bytes", models.BinaryField()),
-                ("signature", models.BinaryField()),
-                ("at", models.DateTimeField()),
-                (
-                    "anchor",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="signatures", to="runs.anchor"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="SourceCheck",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("state", models.CharField(max_length=16)),
-                ("found_sha256", models.CharField(blank=True, default="", max_length=64)),
-                ("note", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-                (
-                    "version",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="checks", to="evidence.sourceversion"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-                "indexes": [models.Index(fields=["version", "-id"], name="source_check_newest")],
-            },
-        ),
-        migrations.CreateModel(
-            name="StaleMark",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("cause_kind", models.CharField(max_length=16)),
-                ("cause_uid", models.UUIDField(db_index=True)),
-                ("target_kind", models.CharField(max_length=16)),
-                ("target_uid", models.UUIDField(db_index=True)),
-                ("path", models.JSONField()),
-                ("reason", models.TextField()),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="StaleResolution",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("at", models.DateTimeField()),
-                ("how", models.CharField(max_length=16)),
-                ("note", models.TextField(blank=True, default="")),
-                (
-                    "actor",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.actor"),
-                ),
-                (
-                    "mark",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="resolution", to="evidence.stalemark"
-                    ),
-                ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="TimeStamp",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("server", models.CharField(max_length=300)),
-                ("token", models.BinaryField()),
-                ("at", models.DateTimeField()),
-                (
-                    "head",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="time_stamps",
-                        to="evidence.signedhead",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Waiting",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(max_length=8)),
-                (
-                    "claim",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="waiting", to="evidence.claim"
-                    ),
-                ),
-                (
-                    "link",
-                    models.OneToOneField(
+                migrations.AddField(
+                    model_name="figure",
+                    name="current",
+                    field=models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="waiting",
-                        to="evidence.link",
+                        related_name="+",
+                        to="evidence.figureversion",
                     ),
                 ),
-                (
-                    "review",
-                    models.OneToOneField(
+                migrations.AddField(
+                    model_name="source",
+                    name="current",
+                    field=models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="waiting",
-                        to="evidence.review",
+                        related_name="+",
+                        to="evidence.sourceversion",
                     ),
                 ),
-                (
-                    "study",
-                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.study"),
-                ),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["study", "kind", "id"], name="waiting_of_study"),
-                    models.Index(fields=["kind", "id"], name="waiting_by_kind"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("kind", "claim")), fields=("claim",), name="waiting_claim_once"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("kind", "link"), ("link__isnull", False), ("review__isnull", True)),
-                            models.Q(("kind", "answer"), ("link__isnull", True), ("review__isnull", False)),
-                            models.Q(("kind", "claim"), ("link__isnull", True), ("review__isnull", True)),
-                            _connector="OR",
-                        ),
-                        name="waiting_names_its_row",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="WatchedFolder",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("root", models.CharField(max_length=64)),
-                ("path", models.CharField(blank=True, default="", max_length=500)),
-                ("enabled", models.BooleanField(default=True)),
-                ("scanned_at", models.DateTimeField(null=True)),
-                ("trouble", models.TextField(blank=True, default="")),
-                (
-                    "study",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="watched_folders", to="runs.study"
-                    ),
-                ),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("study", "root", "path"), name="watched_folder_unique")
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name="claim",
-            name="current",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="evidence.claimversion"
-            ),
-        ),
-        migrations.AddField(
-            model_name="figure",
-            name="current",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="evidence.figureversion"
-            ),
-        ),
-        migrations.AddField(
-            model_name="source",
-            name="current",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="evidence.sourceversion"
-            ),
+            ]
         ),
     ]

@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from workbench.tables import CreateTables
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -10,115 +12,135 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="ControlSet",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("environment", models.CharField(max_length=200)),
-                ("environment_version", models.CharField(max_length=100)),
-                ("code_sha256", models.CharField(max_length=64)),
-                ("verifier", models.CharField(max_length=100)),
-                ("ordinal", models.PositiveIntegerField()),
-                ("splits", models.JSONField()),
-                ("record_sha256", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "study",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="control_sets",
-                        to="runs.study",
+        CreateTables(
+            [
+                migrations.CreateModel(
+                    name="ControlSet",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("environment", models.CharField(max_length=200)),
+                        ("environment_version", models.CharField(max_length=100)),
+                        ("code_sha256", models.CharField(max_length=64)),
+                        ("verifier", models.CharField(max_length=100)),
+                        ("ordinal", models.PositiveIntegerField()),
+                        ("splits", models.JSONField()),
+                        ("record_sha256", models.CharField(max_length=64)),
+                        ("created_at", models.DateTimeField()),
+                        (
+                            "study",
+                            models.ForeignKey(
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="control_sets",
+                                to="runs.study",
+                            ),
+                        ),
+                        (
+                            "task_set",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="control_sets",
+                                to="runs.taskset",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="ControlSlot",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("position", models.PositiveIntegerField()),
+                        ("kind", models.CharField(max_length=32)),
+                        ("split", models.CharField(max_length=32)),
+                        ("expected", models.BooleanField()),
+                        ("tests", models.PositiveIntegerField()),
+                        ("tree_sha256", models.CharField(max_length=64)),
+                        ("complete", models.BooleanField()),
+                        ("passed", models.BooleanField()),
+                        ("as_expected", models.BooleanField(null=True)),
+                        ("categories", models.JSONField()),
+                        ("unknown", models.TextField(null=True)),
+                        ("observed", models.JSONField()),
+                        ("exit_code", models.IntegerField(null=True)),
+                        ("signal", models.IntegerField(null=True)),
+                        ("stdout_sha256", models.CharField(max_length=64, null=True)),
+                        ("stderr_sha256", models.CharField(max_length=64, null=True)),
+                        ("level", models.JSONField()),
+                        ("setup_s", models.FloatField()),
+                        ("run_s", models.FloatField()),
+                        ("cleanup_s", models.FloatField()),
+                        ("service_s", models.FloatField()),
+                        (
+                            "control_set",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT, related_name="slots", to="runs.controlset"
+                            ),
+                        ),
+                        (
+                            "task",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="control_slots",
+                                to="runs.task",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.AddConstraint(
+                    model_name="controlset",
+                    constraint=models.UniqueConstraint(fields=("task_set", "ordinal"), name="control_set_once"),
+                ),
+                migrations.AddIndex(
+                    model_name="controlslot",
+                    index=models.Index(fields=["control_set", "position"], name="control_by_position"),
+                ),
+                migrations.AddConstraint(
+                    model_name="controlslot",
+                    constraint=models.UniqueConstraint(
+                        fields=("control_set", "task", "kind"), name="control_slot_once"
                     ),
                 ),
-                (
-                    "task_set",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="control_sets", to="runs.taskset"
+                migrations.AddConstraint(
+                    model_name="controlslot",
+                    constraint=models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind__in", ["gold", "empty", "no_op", "step_removed", "surface_only", "other_form"])
+                        ),
+                        name="control_kind_known",
                     ),
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="ControlSlot",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("position", models.PositiveIntegerField()),
-                ("kind", models.CharField(max_length=32)),
-                ("split", models.CharField(max_length=32)),
-                ("expected", models.BooleanField()),
-                ("tests", models.PositiveIntegerField()),
-                ("tree_sha256", models.CharField(max_length=64)),
-                ("complete", models.BooleanField()),
-                ("passed", models.BooleanField()),
-                ("as_expected", models.BooleanField(null=True)),
-                ("categories", models.JSONField()),
-                ("unknown", models.TextField(null=True)),
-                ("observed", models.JSONField()),
-                ("exit_code", models.IntegerField(null=True)),
-                ("signal", models.IntegerField(null=True)),
-                ("stdout_sha256", models.CharField(max_length=64, null=True)),
-                ("stderr_sha256", models.CharField(max_length=64, null=True)),
-                ("level", models.JSONField()),
-                ("setup_s", models.FloatField()),
-                ("run_s", models.FloatField()),
-                ("cleanup_s", models.FloatField()),
-                ("service_s", models.FloatField()),
-                (
-                    "control_set",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="slots", to="runs.controlset"
+                migrations.AddConstraint(
+                    model_name="controlslot",
+                    constraint=models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("as_expected__isnull", False), ("complete", True)),
+                            models.Q(("as_expected__isnull", True), ("complete", False)),
+                            _connector="OR",
+                        ),
+                        name="control_unknown_is_no_verdict",
                     ),
                 ),
-                (
-                    "task",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="control_slots", to="runs.task"
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="controlset",
-            constraint=models.UniqueConstraint(fields=("task_set", "ordinal"), name="control_set_once"),
-        ),
-        migrations.AddIndex(
-            model_name="controlslot",
-            index=models.Index(fields=["control_set", "position"], name="control_by_position"),
-        ),
-        migrations.AddConstraint(
-            model_name="controlslot",
-            constraint=models.UniqueConstraint(fields=("control_set", "task", "kind"), name="control_slot_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="controlslot",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("kind__in", ["gold", "empty", "no_op", "step_removed", "surface_only", "other_form"])
-                ),
-                name="control_kind_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="controlslot",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("as_expected__isnull", False), ("complete", True)),
-                    models.Q(("as_expected__isnull", True), ("complete", False)),
-                    _connector="OR",
-                ),
-                name="control_unknown_is_no_verdict",
-            ),
+            ]
         ),
     ]

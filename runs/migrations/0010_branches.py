@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from workbench.tables import CreateTables
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -10,79 +12,99 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="StateBranch",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("uid", models.UUIDField(editable=False, unique=True)),
-                ("decision", models.PositiveIntegerField()),
-                ("ordinal", models.PositiveIntegerField()),
-                ("count", models.PositiveIntegerField()),
-                ("seed", models.CharField(max_length=32)),
-                ("adapter_sha256", models.CharField(max_length=64, null=True)),
-                ("policy_version", models.PositiveIntegerField()),
-                ("before", models.FloatField(null=True)),
-                ("before_n", models.PositiveIntegerField()),
-                ("after", models.FloatField(null=True)),
-                ("after_n", models.PositiveIntegerField()),
-                ("value", models.FloatField(null=True)),
-                ("points", models.JSONField()),
-                ("record_sha256", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "trajectory",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="branches", to="runs.trajectory"
+        CreateTables(
+            [
+                migrations.CreateModel(
+                    name="StateBranch",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("uid", models.UUIDField(editable=False, unique=True)),
+                        ("decision", models.PositiveIntegerField()),
+                        ("ordinal", models.PositiveIntegerField()),
+                        ("count", models.PositiveIntegerField()),
+                        ("seed", models.CharField(max_length=32)),
+                        ("adapter_sha256", models.CharField(max_length=64, null=True)),
+                        ("policy_version", models.PositiveIntegerField()),
+                        ("before", models.FloatField(null=True)),
+                        ("before_n", models.PositiveIntegerField()),
+                        ("after", models.FloatField(null=True)),
+                        ("after_n", models.PositiveIntegerField()),
+                        ("value", models.FloatField(null=True)),
+                        ("points", models.JSONField()),
+                        ("record_sha256", models.CharField(max_length=64)),
+                        ("created_at", models.DateTimeField()),
+                        (
+                            "trajectory",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="branches",
+                                to="runs.trajectory",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="BranchContinuation",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("point", models.CharField(max_length=16)),
+                        ("index", models.PositiveIntegerField()),
+                        ("seed", models.CharField(max_length=32)),
+                        ("start_state_sha256", models.CharField(max_length=64)),
+                        ("status", models.CharField(max_length=32)),
+                        ("invalid_reason", models.TextField(null=True)),
+                        ("terminal", models.CharField(max_length=32, null=True)),
+                        ("reward", models.FloatField(null=True)),
+                        ("success", models.BooleanField(null=True)),
+                        ("policy_tokens", models.PositiveBigIntegerField()),
+                        ("actions", models.JSONField()),
+                        ("final_state_sha256", models.CharField(max_length=64, null=True)),
+                        (
+                            "branch",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="continuations",
+                                to="runs.statebranch",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                        "base_manager_name": "objects",
+                        "default_manager_name": "objects",
+                    },
+                ),
+                migrations.AddConstraint(
+                    model_name="statebranch",
+                    constraint=models.UniqueConstraint(
+                        fields=("trajectory", "decision", "ordinal"), name="branch_once"
                     ),
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="BranchContinuation",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("point", models.CharField(max_length=16)),
-                ("index", models.PositiveIntegerField()),
-                ("seed", models.CharField(max_length=32)),
-                ("start_state_sha256", models.CharField(max_length=64)),
-                ("status", models.CharField(max_length=32)),
-                ("invalid_reason", models.TextField(null=True)),
-                ("terminal", models.CharField(max_length=32, null=True)),
-                ("reward", models.FloatField(null=True)),
-                ("success", models.BooleanField(null=True)),
-                ("policy_tokens", models.PositiveBigIntegerField()),
-                ("actions", models.JSONField()),
-                ("final_state_sha256", models.CharField(max_length=64, null=True)),
-                (
-                    "branch",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="continuations", to="runs.statebranch"
+                migrations.AddConstraint(
+                    model_name="branchcontinuation",
+                    constraint=models.UniqueConstraint(fields=("branch", "point", "index"), name="continuation_once"),
+                ),
+                migrations.AddConstraint(
+                    model_name="branchcontinuation",
+                    constraint=models.CheckConstraint(
+                        condition=models.Q(("point__in", ("before", "after"))), name="continuation_point_known"
                     ),
                 ),
-            ],
-            options={
-                "abstract": False,
-                "base_manager_name": "objects",
-                "default_manager_name": "objects",
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="statebranch",
-            constraint=models.UniqueConstraint(fields=("trajectory", "decision", "ordinal"), name="branch_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="branchcontinuation",
-            constraint=models.UniqueConstraint(fields=("branch", "point", "index"), name="continuation_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="branchcontinuation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("point__in", ("before", "after"))), name="continuation_point_known"
-            ),
+            ]
         ),
     ]
