@@ -17,6 +17,7 @@ from runs.actions.actors import service_actor
 from runs.models import Execution, Study
 
 logger = logging.getLogger(__name__)
+WAIT_S = 0.2  # between two looks at whether a worker has written
 
 
 def collect_sources(study: Study) -> int:
@@ -28,11 +29,29 @@ def collect_sources(study: Study) -> int:
         return 0
 
 
+def _uncollected() -> bool:
+    closed = Execution.objects.filter(state="closed").count()
+    return closed > Source.objects.filter(origin=Source.CLOSURE).count()
+
+
+def await_written(seconds: float) -> bool:
+    """Let the worker that closed an execution finish what follows; False where something is missing after ``seconds``.
+
+    A command that ends its workers at once would interrupt that one, and do the same again itself.
+    """
+    end = time.monotonic() + seconds
+    while _uncollected() or without_notes():
+        if time.monotonic() > end:
+            return False
+        time.sleep(WAIT_S)
+    return True
+
+
 def collect_missing() -> int:
     """Collect where a closed execution has no source yet, because a worker ended between closing and collecting."""
-    closed = Execution.objects.filter(state="closed")
-    if closed.count() <= Source.objects.filter(origin=Source.CLOSURE).count():
+    if not _uncollected():
         return 0
+    closed = Execution.objects.filter(state="closed")
     studies = Study.objects.filter(plans__versions__execution__in=closed).distinct()
     return sum(collect_sources(study) for study in studies)
 

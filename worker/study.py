@@ -209,7 +209,7 @@ def _evaluation_summary(execution: Execution) -> list[dict[str, Any]]:
 
 
 def summary(execution: Execution, *, wall_s: float | None) -> dict[str, Any]:
-    """What ``manage.py study run --json`` prints."""
+    """What ``manage.py study run --json`` prints. ``wall_s``: from the command's start to the closed study."""
     execution.refresh_from_db()
     document = closure_of(execution)
     closure, endpoints = None, []

@@ -206,6 +206,15 @@ def test_a_failure_is_logged_and_made_good_after_a_minute(
     assert closing.write_missing_notes() == 1
 
 
+def test_a_command_waits_for_the_worker_that_writes(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing notes are looked at until they stand, no longer than asked."""
+    missing = [[own.execution], [own.execution], []]
+    monkeypatch.setattr(closing, "without_notes", lambda: missing.pop(0))
+    assert closing.await_written(30) and missing == []
+    monkeypatch.setattr(closing, "without_notes", lambda: [own.execution])
+    assert not closing.await_written(0.3)
+
+
 def test_another_study_has_no_generated_page(own: Own) -> None:
     study = ensure_study("another", title={"en": "A"}, summary={"en": "A"}, by=service_actor("tester"), at=AT)
     own.execution.plan_version.plan.study = study

@@ -17,7 +17,7 @@ from tests.runs.scripted import AT, Lab
 from tests.runs.scripted import lab as lab
 from tests.runs.test_advance import ALONE
 from workbench.contracts.canonical import sha256_hex
-from worker.closing import collect_missing
+from worker.closing import await_written, collect_missing
 
 
 @pytest.fixture
@@ -90,7 +90,9 @@ def test_a_worker_that_ended_too_early_is_made_good(
         lab.drive(execution)
     execution.refresh_from_db()
     assert execution.state == "closed" and not Source.objects.exists() and "were not collected" in caplog.text
+    assert not await_written(0)
     assert collect_missing() == 8 and collect_missing() == 0
+    assert await_written(0)
 
 
 @pytest.mark.django_db

@@ -24,6 +24,7 @@ from worker.study import bundled, load_study, start_study, summary
 from worker.terminal import execution_of, recovery_plan, say, summary_text, watch, workers
 
 SCALES = ("tiny", "small", "full")
+NOTES_S = 30.0  # that our workers get to write a closed study's sources and notes
 
 
 class Command(BaseCommand):
@@ -111,7 +112,9 @@ class Command(BaseCommand):
             with audited_command("study run", by=by, at=at, subject=name, study=document["study"]):
                 execution = start_study(options["slug"], options["scale"], on_progress=say)
             watch(execution, options["timeout"])
-        result = summary(execution, wall_s=round(time.monotonic() - started, 2))
+            result = summary(execution, wall_s=round(time.monotonic() - started, 2))
+            if result["state"] == "closed":
+                closing.await_written(NOTES_S)
         if running_supervisor(settings.HOME) is None:  # our own workers ended with the study: nobody else writes them
             closing.collect_missing()
             closing.write_missing_notes()
