@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from evidence.actions.claims import LANGUAGES, PROSE, ClaimMoved, ClaimRefused, add_claim
 from evidence.models import Claim, ClaimVersion, Excerpt, Figure
+from evidence.presenters.troubles import told
 from runs.errors import DomainError
 from runs.models import Actor, PlanVersion, Study
 
@@ -51,15 +52,18 @@ class Typed:
             self._follow(error)
             return
         name, colon, rest = str(error).partition(": ")
+        said = told(str(error))
+        if said != str(error):  # the reader's language names the field in its own words
+            rest = said.partition("：")[2]
         known = name in FIELDS and bool(colon)
         if name in ("excerpt", "figure"):
             name, known = "evidence", True
-        self.refuse(name if known else "", rest if known else str(error))
+        self.refuse(name if known else "", rest if known else said)
 
     def _follow(self, error: ClaimMoved) -> None:
         """Say beside each field what it says by now; the next sending is of one who has seen it."""
         self.moved = True
-        self.refuse("", str(error))
+        self.refuse("", told(str(error)))
         self.refuse("", _("What you typed is kept. Look at what changed; sending again writes over it."))
         for name, text in error.changed.items():
             if name in FIELDS:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evidence.journal.lines import PLACE, Line
 from evidence.models import Claim, Figure, Source
+from evidence.presenters.troubles import told
 from runs.presenters.receipts import stream_names
 
 ABSENT = "—"
@@ -54,7 +55,7 @@ def pieces_of(line: Line, language: str) -> list[Piece]:
             found.append(Piece(text[place : match.start()]))
         value = line["values"].get(match[1])
         exact = ABSENT if value is None else value
-        found.append(Piece(short(exact), match[1], exact))
+        found.append(Piece(short(told(exact)), match[1], exact))
         place = match.end()
     if place < len(text):
         found.append(Piece(text[place:]))

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from evidence.models import Claim, StaleMark
 from evidence.presenters.reviews import STATUSES
+from evidence.presenters.stale import KINDS
 from evidence.propagation import CLAIM, SECTION, dependants, newest_notes, section_uid, sections_of
 from runs.presenters.states import TABLES, StateView
 
@@ -71,4 +72,4 @@ def _notes_url(claim: Claim, section: str) -> str:
 def marks_of(claim: Claim) -> list[MarkView]:
     """Open marks on a claim, oldest first. One query for the marks; the page of stale evidence has the whole graph."""
     rows = StaleMark.objects.filter(target_kind=CLAIM, target_uid=claim.uid, resolution__isnull=True).order_by("pk")
-    return [MarkView(row, tuple(str(kind) for kind, _uid in row.path)) for row in rows[:MOST]]
+    return [MarkView(row, tuple(str(KINDS.get(kind, kind)) for kind, _uid in row.path)) for row in rows[:MOST]]

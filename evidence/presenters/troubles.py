@@ -1,7 +1,7 @@
-"""What is wrong with a figure or excerpt, in the reader's language.
+"""What is wrong with a figure or excerpt, what was refused and why a mark stands, in the reader's language.
 
-The messages of bindings are English where they are made, stored and answered by the API. Pages read them by the
-patterns below; a message of no pattern is shown as it is.
+These messages are English where they are made, stored and answered by the API. Pages read them by the patterns below
+and those of ``evidence.presenters.refusals``; a message of no pattern is shown as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from functools import cache
 
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_noop as _
+
+from evidence.presenters.refusals import CHANGES, PARTS, REASONS, REFUSALS, WORDS
+from evidence.presenters.sources import STORED
+from runs.presenters.terms import TERMS
 
 PATTERNS = (
     # derivations
@@ -85,12 +89,16 @@ PATTERNS = (
     _("%(document)s: got %(now)s, expected %(before)s, which was bound"),
 )  # fmt: skip
 _HOLE = re.compile(r"%\((\w+)\)s")
+_CHANGE = re.compile(r"(?P<what>value|unit|kind|origin) (?P<was>[^\s,;]+) is now (?P<now>[^\s,;]+)")
+_ONE = r"(?:value|unit|kind|origin) [^\s,;]+ is now [^\s,;]+"
+_CHANGED = re.compile(rf"(?P<key>[\w.\-]+): (?P<changes>{_ONE}(?:, {_ONE})*);(?P<reason>.*)", re.DOTALL)
+STORED_WORDS = ("of", "status", "cap", "verdict", "fate", "relation", "origin")  # values that are stored words
 _KEYED = re.compile(r"(?P<key>[\w.\-]+): (?P<rest>.+)", re.DOTALL)
 
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((message, _compiled(message)) for message in PATTERNS)
+    return tuple((message, _compiled(message)) for message in (*PATTERNS, *STORED, *REASONS, *PARTS, *REFUSALS))
 
 
 def _compiled(message: str) -> re.Pattern[str]:
@@ -114,18 +122,48 @@ def told(message: str) -> str:
     return _told(message, 0) or message
 
 
+def _value(name: str, value: str, depth: int) -> str:
+    """One value of a message: a message of its own, a stored word, or what somebody wrote, as it is."""
+    if name == "said":
+        return _told(value, depth + 1) or value
+    if name in ("field", "kind"):
+        return gettext(WORDS[value]) if value in WORDS else _word(value)
+    return _word(value) if name in STORED_WORDS else value
+
+
+def _word(value: str) -> str:
+    """A stored word; one that is not listed, such as a number, as it is."""
+    return gettext("none") if value == "none" else str(TERMS.get(value, value))
+
+
 def _told(message: str, depth: int) -> str:
     """The translation; empty where nobody knows the message."""
+    if depth > 20:
+        return ""
     for source, pattern in _patterns():
         found = pattern.fullmatch(message)
         if found:
-            values = {name: value for name, value in found.groupdict().items() if f"%({name})s" in source}
-            return gettext(source) % values
-    if depth > 20:
-        return ""
+            values = found.groupdict().items()
+            return gettext(source) % {
+                name: _value(name, value, depth) for name, value in values if f"%({name})s" in source
+            }
+    if changed := _changed(message):
+        return changed
     head, mark, tail = message.partition("; ")
     if mark and (first := _told(head, depth + 1)) and (second := _told(tail, depth + 1)):
         return f"{first}；{second}"
     keyed = _KEYED.fullmatch(message)  # what is wrong with an operand stands behind its key
     rest = _told(keyed["rest"], depth + 1) if keyed else ""
     return f"{keyed['key']}：{rest}" if keyed and rest else ""
+
+
+def _changed(message: str) -> str:
+    """What a new version of a figure changed, and why somebody said that it did; empty where it is no such message."""
+    found = _CHANGED.fullmatch(message)
+    if found is None:
+        return ""
+    rows = [
+        gettext(CHANGES[row["what"]]) % {"was": _word(row["was"]), "now": _word(row["now"])}
+        for row in _CHANGE.finditer(found["changes"])
+    ]
+    return "；".join((f"{found['key']}：{'，'.join(rows)}", *filter(None, (found["reason"].strip(),))))

@@ -21,11 +21,12 @@ from evidence.presenters import figure_form as form
 from evidence.presenters import figures as shown
 from evidence.presenters.chips import HEAVY, RELATED, STATES, Chip, chip_list
 from evidence.presenters.troubles import told
+from evidence.views.base import refused
 from runs.access import EVIDENCE_WRITE, can, get_visible, principal_of, require, visible_studies
 from runs.errors import DomainError
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.views.base import paginate, refused, render_page
+from runs.views.base import paginate, render_page
 
 SECTION = "figures"
 

@@ -18,12 +18,13 @@ from django.views.decorators.http import require_POST, require_safe
 from evidence.actions.journal import NOTE_MOST, add_note, draft_day
 from evidence.presenters.chips import shown_for
 from evidence.presenters.journal import DayView, day_views, days_of
+from evidence.views.base import refused
 from evidence.views.notes import get_study, session_language
 from runs.access import EVIDENCE_WRITE, REVIEW_WRITE, Principal, capabilities, principal_of, require
 from runs.errors import DomainError
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.views.base import refused, render_page
+from runs.views.base import render_page
 from runs.views.people.base import study_crumbs
 
 DAYS = 10  # on one page

@@ -26,6 +26,7 @@ from evidence.notes import edits, read, shapes
 from evidence.notes.build import build_document
 from evidence.notes.form import Form, Node, Reader
 from evidence.notes.schema import Fault, NotesInvalid, faults_of
+from evidence.presenters.troubles import told
 from evidence.views.notes import DJANGO_LANGUAGE, render_notes, session_language
 from evidence.wording import check as check_wording
 from runs.access import EVIDENCE_WRITE
@@ -144,7 +145,7 @@ def edit(request: HttpRequest, study: str) -> HttpResponse:
     try:
         work = _posted(request, found)
     except DomainError as error:
-        messages.error(request, str(error))
+        messages.error(request, told(str(error)))
         return _page(request, found, _open(request, found), 422)
     do = request.POST.get("do", "check")
     if do == "save":
@@ -172,10 +173,10 @@ def _save(request: HttpRequest, study: Study, work: Working) -> HttpResponse:
         messages.error(request, _("Not saved, nothing is lost: the places below need another word."))
         return _page(request, study, work, 422)
     except StaleTransition as error:
-        messages.error(request, _("Not saved, nothing is lost: %(error)s") % {"error": error})
+        messages.error(request, _("Not saved, nothing is lost: %(error)s") % {"error": told(str(error))})
         return _page(request, study, _checked(study, work), 409)
     except DomainError as error:
-        messages.error(request, _("Not saved, nothing is lost: %(error)s") % {"error": error})
+        messages.error(request, _("Not saved, nothing is lost: %(error)s") % {"error": told(str(error))})
         return _page(request, study, _checked(study, work), 422)
     messages.success(request, _("Saved as version %(n)d.") % {"n": saved.number})
     return HttpResponseRedirect(reverse("evidence:notes", args=[study.slug]))
@@ -222,5 +223,5 @@ def contract(request: HttpRequest, study: str) -> HttpResponse:
         accept_contract(found, by=principal.actor(), at=timezone.now(), **given)
         messages.success(request, gettext_lazy("Recorded; the contract stands at the head of the page."))
     except DomainError as error:
-        messages.error(request, _("Refused, nothing was changed: %(error)s") % {"error": error})
+        messages.error(request, _("Refused, nothing was changed: %(error)s") % {"error": told(str(error))})
     return HttpResponseRedirect(reverse("evidence:notes_edit", args=[found.slug]))

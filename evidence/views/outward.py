@@ -11,10 +11,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from evidence.outward.download import build, may_export, require_export, sees_every_stream
 from evidence.presenters.outward import holdings, signing
+from evidence.views.base import refused
 from evidence.views.notes import get_study
 from runs.access import principal_of
 from runs.errors import DomainError
-from runs.views.base import refused, render_page
+from runs.views.base import render_page
 from runs.views.people.base import study_crumbs
 from workbench.contracts.errors import ContractError
 

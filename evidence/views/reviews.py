@@ -20,11 +20,13 @@ from evidence.actions import reviews as actions
 from evidence.models import ClaimVersion, Review
 from evidence.presenters import review_item as item_page
 from evidence.presenters import reviews as shown
+from evidence.presenters.troubles import told
+from evidence.views.base import refused
 from runs.access import EVIDENCE_WRITE, REVIEW_WRITE, can, get_visible, principal_of, require, visible_studies
 from runs.errors import DomainError
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.views.base import refused, render_page
+from runs.views.base import render_page
 
 
 def _study(request: HttpRequest, slug: str) -> Study | None:
@@ -131,7 +133,7 @@ def hold(request: HttpRequest, name: str) -> HttpResponse:
         row = actions.reserve(found.study, name, by=principal.actor(), at=at)
     except DomainError as error:
         if fragment:
-            return HttpResponse(str(error), status=409, content_type="text/plain; charset=utf-8")
+            return HttpResponse(told(str(error)), status=409, content_type="text/plain; charset=utf-8")
         refused(request, error)
         return redirect("evidence:review_item", name)
     if fragment:
@@ -169,7 +171,7 @@ def record(request: HttpRequest, name: str) -> HttpResponse:
     except DomainError as error:
         status = 409 if isinstance(error, actions.Reserved) else 403 if isinstance(error, actions.OwnWork) else 422
         typed: dict[str, object] = {"verdict": verdict, "reason": reason, "looked_at": looked}
-        return _item(request, name, status=status, typed=typed, problem=str(error))
+        return _item(request, name, status=status, typed=typed, problem=told(str(error)))
     status_word = shown.STATUSES[row.claim.status].word
     messages.success(
         request,

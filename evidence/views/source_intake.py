@@ -21,12 +21,14 @@ from evidence.actions import sources as actions
 from evidence.ingest.roots import root_names
 from evidence.models import Source, WatchedFolder
 from evidence.presenters import sources as shown
+from evidence.presenters.troubles import told
+from evidence.views.base import refused
 from evidence.views.sources import get_source, writable
 from runs.access import EVIDENCE_WRITE, get_visible, principal_of, require, visible_studies
 from runs.errors import DomainError
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.views.base import refused, render_page
+from runs.views.base import render_page
 
 TYPED = (
     "study", "path", "reference", "title_en", "title_zh", "cutoff", "note", "reason", "sha256", "repository", "commit",
@@ -88,7 +90,7 @@ def source_new(request: HttpRequest) -> HttpResponse:
                 **_described(request), **_acting(request),
             )  # fmt: skip
         except DomainError as error:
-            problem = str(error)
+            problem = told(str(error))
         else:
             messages.success(request, _("Taken in as version %(n)d. A receipt was written.") % {"n": version.number})
             return redirect("evidence:source", uid=version.source.uid)
@@ -118,7 +120,7 @@ def source_from_git(request: HttpRequest) -> HttpResponse:
             request.POST.get("path", "").strip(), **_described(request), **_acting(request),
         )  # fmt: skip
     except DomainError as error:
-        return _form(request, str(error))
+        return _form(request, told(str(error)))
     messages.success(request, _("Taken in as version %(n)d. A receipt was written.") % {"n": version.number})
     return redirect("evidence:source", uid=version.source.uid)
 
@@ -133,7 +135,7 @@ def source_watch(request: HttpRequest) -> HttpResponse:
             study, request.POST.get("root", "")[:64], request.POST.get("folder", "")[:500], **_acting(request)
         )
     except DomainError as error:
-        return _form(request, str(error))
+        return _form(request, told(str(error)))
     messages.success(request, _("Watched from now on: %(folder)s") % {"folder": f"{folder.root}/{folder.path}"})
     return HttpResponseRedirect(f"{reverse('evidence:sources')}?study={study.slug}&origin={Source.WATCHED}")
 

@@ -20,11 +20,12 @@ from evidence.models import StaleMark
 from evidence.presenters import stale as shown
 from evidence.propagation import TARGETS, study_of_cause
 from evidence.recording import request_recording
+from evidence.views.base import refused
 from runs.access import EVIDENCE_WRITE, can, principal_of, require, visible_studies
 from runs.errors import DomainError, NotAllowed
 from runs.models import Study
 from runs.presenters.frame import Crumb
-from runs.views.base import paginate, refused, render_page
+from runs.views.base import paginate, render_page
 
 MOST = 200  # marks that one form settles
 

@@ -50,6 +50,6 @@ def run_crumbs(run: Any) -> list[Crumb]:
     return [*found, Crumb(run.name, reverse("runs:run", args=[run.uid]))]
 
 
-def refused(request: HttpRequest, error: Exception) -> None:
+def refused(request: HttpRequest, error: Exception | str) -> None:
     """Say at the top of the next page why nothing was changed."""
     messages.error(request, gettext("Refused, nothing was changed: %(error)s") % {"error": error})
