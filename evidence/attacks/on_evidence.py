@@ -160,6 +160,29 @@ def self_review(world: AttackWorld) -> None:
     )  # fmt: skip
 
 
+def _derived_claim(world: AttackWorld, first: dict[str, Any]) -> None:
+    """The reader binds ``first``; the author derives twice from it, claims the result, and the reader accepts."""
+    reader: dict[str, Any] = {"by": world.reader, "at": world.later}
+    rows: dict[str, Any] = {"kind": "mechanism"}
+    bind_figure(world.study, "deep.first", first, title_en="First", **rows, **reader)
+    for key, operand in (("deep.second", "deep.first"), ("deep.third", "deep.second")):
+        binding = {"type": "derivation", "expression": "x - y", "figures": {"x": "pilot.usable", "y": operand}}
+        bind_figure(world.study, key, binding, title_en=key, **rows, **_author(world))
+    _claim(world, "In the pilot [[deep.third]] rows were left.")
+    looked = ["figures", "derivations"]
+    review(world.claim("attack"), verdict="accept", reason="It computes.", looked_at=looked, **reader)
+
+
+def operand_review(world: AttackWorld) -> None:
+    """Whoever bound a figure accepts a claim on what is derived from it, two steps on."""
+    _derived_claim(world, {"type": "excerpt", "excerpt": "nonzero", "number": "92"})
+
+
+def constant_review(world: AttackWorld) -> None:
+    """Whoever typed a constant into a derivation accepts a claim on what is derived from it."""
+    _derived_claim(world, {"type": "derivation", "expression": "x + 3", "figures": {"x": "pilot.nonzero"}})
+
+
 def review_without_look(world: AttackWorld) -> None:
     """An acceptance that looked at nothing."""
     review(
@@ -236,6 +259,10 @@ ATTACKS = (
            REFUSED, "expected an effect", (Guard("evidence.actions.links:_must_reach"),)),
     Attack("self-review", "An author accepts their own claim", self_review, REFUSED, "expected somebody who wrote none",
            (_OWN,)),
+    Attack("operand-review", "A claim accepted by whoever bound what its figure is derived from", operand_review,
+           REFUSED, "the binding of figure deep.first, from which another is derived", (_OWN,)),
+    Attack("constant-review", "A claim accepted by whoever typed a constant under its figure", constant_review,
+           REFUSED, "the binding of figure deep.first, from which another is derived", (_OWN,)),
     Attack("review-without-look", "An acceptance that looked at nothing", review_without_look, REFUSED,
            "say what you looked at", (Guard("evidence.actions.reviews:_looked_at", []),)),
     Attack("own-answer", "A reviewer answers their own dispute", own_answer, REFUSED, "expected an author",

@@ -13,7 +13,17 @@ from evidence.actions.record import append, record_uid
 from evidence.actions.stale import mark_changed
 from evidence.attacks.attack import VERIFY, Attack, step
 from evidence.attacks.world import PILOT, AttackWorld, notes_document
-from evidence.models import Claim, ClaimFigure, ClaimVersion, Excerpt, Figure, FigureVersion, NotesVersion, Review
+from evidence.models import (
+    Claim,
+    ClaimFigure,
+    ClaimVersion,
+    Excerpt,
+    Figure,
+    FigureInput,
+    FigureVersion,
+    NotesVersion,
+    Review,
+)
 from evidence.notes.schema import normalise
 from runs.models import Receipt
 from workbench.contracts.canonical import canonical_bytes
@@ -109,6 +119,15 @@ def pilot_in_effect_cell(world: AttackWorld) -> None:
     excerpt = world.excerpt("nonzero")
     binding = {"type": "excerpt", "excerpt": "nonzero", "number": "92"}
     _forged_version(world, "effect.main", binding=binding, value="92", excerpt=excerpt, source_version=excerpt.version)
+    Figure.objects.filter(key="effect.main").update(state=Figure.BOUND)
+
+
+def constant_in_effect(world: AttackWorld) -> None:
+    """The pending effect is derived with a typed constant, past the checks and with a receipt."""
+    binding = {"type": "derivation", "expression": "x + 3", "figures": {"x": "pilot.nonzero"}}
+    _forged_version(world, "effect.main", binding=binding, value="95")
+    version = world.figure("effect.main").current
+    FigureInput.objects.create(version=version, name="x", figure=world.figure("pilot.nonzero"))
     Figure.objects.filter(key="effect.main").update(state=Figure.BOUND)
 
 
@@ -281,6 +300,8 @@ ATTACKS = (
            (11, "evidence_figureversion", "value"), _RECORDS),
     Attack("forged-value", "A value that its excerpt does not hold, with a receipt", forged_value, VERIFY,
            (14, "evidence_figureversion", "value"), _FIGURES),
+    Attack("constant-in-effect", "A typed constant in an effect's derivation, with a receipt", constant_in_effect,
+           VERIFY, (14, "evidence_figureversion", "binding"), _FIGURES),
     Attack("filled-by-hand", "A pending effect filled by hand, with a receipt", filled_by_hand, VERIFY,
            (14, "evidence_figureversion", "value"), _FIGURES),
     Attack("pilot-in-effect-cell", "A pilot's number in an effect's cell, with a receipt", pilot_in_effect_cell,

@@ -18,7 +18,8 @@ from evidence.models import Claim, Figure, Link, Reservation, Review
 from evidence.parts import parts_of
 from evidence.report import StepLog, VerifyReport
 from runs.access import Principal
-from runs.models import Actor, User
+from runs.models import Actor, Membership, User
+from tests.api.conftest import make_caller
 from tests.evidence_claims.build import Desk, named
 from tests.evidence_reviews.conftest import signed_in
 
@@ -106,6 +107,40 @@ def test_the_page_says_which_part_it_is(desk: Desk) -> None:
     _claim, link = evidence(desk, "operand", both)
     page = signed_in(desk, "both").get(f"/reviews/{item_of('link', link.uid)}/").content.decode()
     assert "You wrote the binding of figure of, from which another is derived; somebody who wrote none" in page
+
+
+@pytest.mark.parametrize(
+    "first",
+    [CUT, {"type": "derivation", "expression": "n + 3", "figures": {"n": "n"}}],
+    ids=["quoted", "typed constant"],
+)
+@pytest.mark.parametrize("kind", ["claim", "link"])
+def test_page_and_api_refuse_who_bound_an_operand_at_any_depth(desk: Desk, first: dict[str, Any], kind: str) -> None:
+    """Three derivations on, whoever quoted the number or typed a constant is still refused; another reviewer is not."""
+    both = desk.reviewer("both")
+    add_excerpt(desk.study, desk.source(), "cut", "quote", {"exact": "cuts 4 tokens"}, by=desk.author, at=desk.tick())
+    bound(desk, "n", CUT, desk.author)
+    bound(desk, "d0", first, both)
+    for step in (1, 2, 3):
+        figures = {"x": f"d{step - 1}", "y": "n"}
+        bound(desk, f"d{step}", {"type": "derivation", "expression": "x + y", "figures": figures}, desk.author)
+    claim = desk.claim(text="Cut: [[d3]].")
+    link = desk.link(claim, "supports", figure=Figure.objects.get(key="d3"))
+    item = item_of(kind, claim.uid if kind == "claim" else link.uid)
+    given = {"verdict": "accept", "reason": "it computes", "looked_at": ["derivations"]}
+    body = given if kind == "claim" else {**given, "link": str(link.uid)}
+    said = "the binding of figure d0, from which another is derived"
+
+    page = signed_in(desk, "both").post(f"/reviews/{item}/record/", given)
+    assert page.status_code == 403 and said in page.content.decode()
+    answer = make_caller("both", desk.study, Membership.REVIEWER).post(f"claims/{claim.uid}/reviews", body)
+    assert answer.status_code == 403 and said in answer.json()["detail"]
+    assert not Review.objects.exists()
+
+    other = make_caller("rev", desk.study, Membership.REVIEWER)
+    assert other.post(f"claims/{claim.uid}/reviews", body).status_code == 201
+    assert signed_in(desk, "rev").post(f"/reviews/{item}/record/", given).status_code == 302
+    assert Review.objects.count() == 2
 
 
 def test_who_bound_a_changed_figure_is_not_given_it(desk: Desk) -> None:
