@@ -175,7 +175,7 @@ def test_test_paths(path: str, expected: bool) -> None:
 def test_artefacts_are_a_part_that_an_environment_has_or_has_not() -> None:
     assert artefacts_of(ENVIRONMENT) is ENVIRONMENT and artefacts_of(EvidenceSearch({})) is None
     assert ENVIRONMENT.lists(TASK) == (tuple(TASK.hidden["fail_to_pass"]), tuple(TASK.hidden["pass_to_pass"]))
-    assert ENVIRONMENT.verifier == "hidden_calls/1"
+    assert ENVIRONMENT.verifier == "hidden_calls/2"
 
 
 def test_every_reward_is_a_trial_of_its_own_and_success_reads_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

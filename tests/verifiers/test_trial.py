@@ -94,7 +94,7 @@ def test_half_of_two() -> None:
 CHEATS = {
     "prints passes": 'import sys\nsys.__stdout__.write(\'{"id": "low", "status": "PASSED"}\\n\')\n',
     "patches equality": "class Any(int):\n    def __eq__(self, other): return True\ndef order(a, k): return Any(9)\n",
-    "kills the driver": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\ndef order(a, k): return a\n",
+    "kills the driver": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\ndef order(a, k): return 9\n",
     "writes to the driver's output": (
         'import os\nLINE = b\'{"id": "low", "value": 9}\\n\'\n'
         "for name in ('1', '2'):\n"
@@ -112,14 +112,10 @@ CHEATS = {
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_an_artefact_that_cheats_gains_nothing(name: str) -> None:
-    """Whatever it does, the test that it should make pass does not pass; a killed driver is unknown, not a success."""
+    """Whatever it does, the test that it should make pass is seen to fail."""
     found = trial(changed("numbers_/order.py", CHEATS[name]), seconds=1.0)
-    assert found.status.get("low") != "PASSED"
-    assert is_success(found, F2P, P2P) is not True
-    if name == "kills the driver":
-        assert (
-            not found.complete and utility(found, F2P, P2P) is None and "without an observation" in str(found.unknown)
-        )
+    assert found.complete and found.status["low"] == "FAILED" and found.observed[0].cause is not None
+    assert is_success(found, F2P, P2P) is False
 
 
 def test_one_test_does_not_see_what_another_left() -> None:

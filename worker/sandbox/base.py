@@ -77,6 +77,7 @@ class Outcome:
     """What one run did. ``exit_code`` None: ended by a signal, whose number is ``signal``.
 
     ``timed_out``: ended for its wall time. ``*_bytes``: how much each stream wrote, also beyond what was kept.
+    ``out_of_memory``: something in it was ended for its bound on memory; False where nothing counts that.
     """
 
     exit_code: int | None
@@ -90,16 +91,22 @@ class Outcome:
     run_s: float
     cleanup_s: float
     level: Level
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True)
 class Program:
-    """``argv`` runs in the workspace, which it sees as ``/w``. ``shown``: further folders, read-only, by place."""
+    """``argv`` runs in the workspace, which it sees as ``/w``. ``shown``: further folders, read-only, by place.
+
+    ``is_first``: it is process 1 of its space, which no process inside can end or stop. It has to reap what it
+    inherits. ``subprocess`` has no such thing.
+    """
 
     argv: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     shown: Mapping[str, Path] = field(default_factory=dict)
+    is_first: bool = False
 
 
 class Sandbox(Protocol):

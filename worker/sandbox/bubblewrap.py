@@ -83,22 +83,24 @@ class Bubblewrap:
             argv = [*own, "--json-status-fd", str(told), "--", *COPIES, *self._bounds(limits), *program.argv]
             ready = time.perf_counter()
             ended = run_group(
-                argv,
+                groups.joining(argv),
                 environment={"PATH": "/usr/bin:/bin"},
                 folder=workspace,
                 stdin=program.stdin,
                 wall_s=limits.wall_s,
                 keep=limits.output_bytes,
-                before=groups.join if groups.folders else None,
                 inherited=(told,),
             )
             done = time.perf_counter()
+            out_of_memory = groups.is_out_of_memory()
         finally:
             os.close(told)
             said = _drained(status)
             _close(groups)
         if ended.returncode >= 0 and b'"exit-code"' not in said:  # it never came to run the program
             raise SandboxFault(f"sandbox: {ended.stderr[:300].decode(errors='replace').strip()}")
+        if ended.returncode < 0 and not ended.timed_out and not out_of_memory:  # no program inside can signal bwrap
+            raise SandboxFault(f"sandbox: bwrap was ended from outside by signal {-ended.returncode}")
         code, signum = _ending(ended.returncode)
         return Outcome(
             code,
@@ -112,6 +114,7 @@ class Bubblewrap:
             done - ready,
             time.perf_counter() - done,
             self.level,
+            out_of_memory,
         )
 
     def _groups(self, limits: Limits, size: int) -> cgroups.Groups:
@@ -127,6 +130,8 @@ class Bubblewrap:
             self.path, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
             "--clearenv", "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox",
         ]  # fmt: skip
+        if program.is_first:
+            found.append("--as-pid-1")
         for folder in SYSTEM:
             found += ["--ro-bind", folder, folder]
         for link in LINKED:

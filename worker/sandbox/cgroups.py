@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
@@ -22,10 +24,34 @@ class Groups:
     def __init__(self, folders: dict[str, Path]):
         self.folders = folders
 
-    def join(self) -> None:
-        """Called in the child before it executes: everything that it starts belongs to the groups."""
-        for folder in set(self.folders.values()):
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
+    def joining(self, argv: Sequence[str]) -> list[str]:
+        """``argv`` run by a shell that joins the groups first: everything that it starts belongs to them.
+
+        Not a function between fork and exec: with one, Python copies the page tables of the whole calling process,
+        which costs a process that holds a model more than the sandbox itself.
+        """
+        if not self.folders:
+            return list(argv)
+        places = [shlex.quote(str(folder / "cgroup.procs")) for folder in dict.fromkeys(self.folders.values())]
+        script = "".join(f"echo $$ > {place} && " for place in places)
+        return ["/bin/sh", "-c", script + 'exec "$@"', "sh", *argv]
+
+    def is_out_of_memory(self) -> bool:
+        """Whether the kernel ended a process while the group met its own bound on memory.
+
+        A process that is ended because the machine has no memory left counts where the bound was met as well. False
+        where nothing counts it.
+        """
+        folder = self.folders.get("memory")
+        if folder is None:
+            return False
+        with contextlib.suppress(OSError):
+            found = _numbers(folder / "memory.events")
+            return found["oom"] > 0 and found["oom_kill"] > 0
+        with contextlib.suppress(OSError):
+            met = int((folder / "memory.failcnt").read_text())
+            return met > 0 and _numbers(folder / "memory.oom_control").get("oom_kill", 0) > 0
+        return False
 
     def close(self) -> None:
         """Kill what is left and remove the groups. Raises ``OSError`` where something would not end."""
@@ -39,6 +65,10 @@ class Groups:
                     raise OSError(f"{len(pids)} processes of {folder.name} would not end")
                 time.sleep(0.002)
             folder.rmdir()
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    return {name: int(value) for name, value in (line.split() for line in file.read_text().splitlines())}
 
 
 @lru_cache(maxsize=1)

@@ -5,15 +5,21 @@ compared here. A test is PASSED or FAILED with a cause: assertion (another value
 timeout, exit (the process ended without an answer). These are the artefact's doing. Only a fault of the sandbox or a
 missing observation leaves the report incomplete: then it is unknown, never a failure and never a zero.
 
+An artefact cannot withhold an observation: the driver is out of its reach (see there), has the time and the room that
+every test may take, and where the space of a run was ended for its bound on memory, that is the artefact's doing too.
+What then still ends the driver (the machine, a fault of its own) is nobody's verdict. The back end ``subprocess``
+shields nothing: whatever ends or stops the driver there is taken for the artefact's doing.
+
 Utility: U = passed fail-to-pass / all fail-to-pass - 1[some pass-to-pass fails], in [-1, 1] (ours).
 """
 
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,8 +33,11 @@ PASSED, FAILED = "PASSED", "FAILED"
 ASSERTION, IMPORT_ERROR, TIMEOUT, EXIT = "assertion", "import_error", "timeout", "exit"
 CAUSES = {"raised": ASSERTION, "no_json": ASSERTION, "import_error": IMPORT_ERROR, "timeout": TIMEOUT, "exit": EXIT}
 DRIVER = Path(__file__).with_name("driver.py")
-VERIFIER = "hidden_calls/1"
+VERIFIER = "hidden_calls/2"
 TRIAL_LIMITS = Limits(wall_s=30.0, cpu_s=20, processes=8)
+START_SECONDS = 5.0  # of the driver itself, beside its tests
+LINE_BYTES = 132_000  # at most, of one answer
+DETAIL_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -126,50 +135,85 @@ def run_trial(
     program = driver_program(tests, seconds)
     try:
         with workspace(files, below=below) as folder:
-            outcome = sandbox.run(folder, program, replace(limits, wall_s=max(limits.wall_s, seconds)))
+            outcome = sandbox.run(folder, program, _with_room(limits, len(tests), seconds))
     except (SandboxFault, TreeRefused, OSError) as error:
         return TrialReport(
             VERIFIER, identity, False, (), f"{type(error).__name__}: {error}"[:300], None, None,
             sha256_hex(b""), sha256_hex(b""), 0.0, 0.0, 0.0, sandbox.level.record(),
         )  # fmt: skip
     observed, repeated = _observed(outcome.stdout, tests)
+    withheld = _withheld(outcome)
+    if withheld is not None:
+        for test in tests:
+            observed.setdefault(test.id, withheld(test.id))
     return _report(identity, outcome, tests, observed, repeated)
 
 
+def _with_room(limits: Limits, tests: int, seconds: float) -> Limits:
+    """Limits under which tests that all take what they may, and say what they may, are each observed."""
+    return replace(
+        limits,
+        wall_s=max(limits.wall_s, tests * seconds + START_SECONDS),
+        output_bytes=max(limits.output_bytes, tests * LINE_BYTES),
+    )
+
+
+def _withheld(outcome: Outcome) -> Callable[[str], Observed] | None:
+    """What a test without an observation showed, where the artefact is why there is none; None where it is not."""
+    if outcome.out_of_memory:
+        return lambda name: Observed(name, FAILED, EXIT, "exit: the bound on memory ended the run")
+    if not outcome.level.unisolated:
+        return None
+    if outcome.timed_out:
+        return lambda name: Observed(name, FAILED, TIMEOUT, "timeout: the driver was stopped")
+    if outcome.signal is not None:
+        return lambda name: Observed(name, FAILED, EXIT, f"exit: the driver was ended by signal {outcome.signal}")
+    return None
+
+
 def driver_program(tests: Sequence[HiddenTest], seconds: float) -> Program:
-    """The driver with its calls; what is expected is not among what it is told."""
+    """The driver with its calls; what is expected is not among what it is told. See ``driver`` for both formats."""
     asked = {
         "calls": [
-            {"id": test.id, "module": test.module, "function": test.function, "arguments": list(test.arguments)}
-            for test in tests
+            {"module": test.module, "function": test.function, "arguments": list(test.arguments)} for test in tests
         ],
         "seconds": seconds,
     }
     return Program(
         [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "/h/driver.py"],
         environment={"PYTHONHASHSEED": "0"},  # the order of a set is the artefact's: equal in every trial
-        stdin=json.dumps(asked).encode(),
+        stdin=marshal.dumps(asked, 2),  # version 2 shares no object: a call that changes its arguments changes its own
         shown={"/h": DRIVER.parent},
+        is_first=True,
     )
 
 
 def _observed(stdout: bytes, tests: Sequence[HiddenTest]) -> tuple[dict[str, Observed], list[str]]:
-    expected = {test.id: test for test in tests}
+    """Observations by test, and the tests that a later line named again. Whatever else was printed is not read."""
     found: dict[str, Observed] = {}
     repeated: list[str] = []
-    for line in stdout.decode("utf-8", "replace").splitlines():
-        try:
-            item = json.loads(line)
-        except ValueError:
+    for line in stdout.split(b"\n"):
+        place, _, said = line.partition(b" ")
+        if not place.isdigit() or len(place) > 9 or int(place) >= len(tests):
             continue  # the artefact's own print; it cannot make a test pass
-        if not isinstance(item, dict) or item.get("id") not in expected:
-            continue
-        test = expected[item["id"]]
+        test = tests[int(place)]
         if test.id in found:
             repeated.append(test.id)
             continue
-        found[test.id] = judged(test, item)
+        found[test.id] = judged(test, _answer(said))
     return found, repeated
+
+
+def _answer(said: bytes) -> dict[str, Any]:
+    """What a line of the driver says of its call; whatever is no answer is the end of a process without one."""
+    word, _, text = said.partition(b" ")
+    if word == b"answer":
+        try:
+            item = json.loads(text)
+        except (ValueError, RecursionError):
+            item = None
+        return item if isinstance(item, dict) else {"cause": "exit"}
+    return {"cause": "timeout" if word == b"timeout" else "exit"}
 
 
 def judged(test: HiddenTest, item: dict[str, Any]) -> Observed:
@@ -177,9 +221,17 @@ def judged(test: HiddenTest, item: dict[str, Any]) -> Observed:
     if "value" in item and "cause" not in item:
         if _same(item["value"], test.expected):
             return Observed(test.id, PASSED, None, "value")
-        return Observed(test.id, FAILED, ASSERTION, f"another value: {json.dumps(item['value'])[:200]}")
+        try:
+            return Observed(test.id, FAILED, ASSERTION, f"another value: {json.dumps(item['value'])[:200]}")
+        except RecursionError:  # it could be read, a few frames higher
+            return Observed(test.id, FAILED, ASSERTION, "another value: lists or objects a thousand deep")
     word = str(item.get("cause"))
-    return Observed(test.id, FAILED, CAUSES.get(word, EXIT), f"{word}: {str(item.get('what', ''))[:200]}")
+    return Observed(test.id, FAILED, CAUSES.get(word, EXIT), _shown(f"{word}: {str(item.get('what', ''))[:200]}"))
+
+
+def _shown(text: str) -> str:
+    """Text that any record and any database takes, whatever the artefact put into its error."""
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)[:DETAIL_CHARACTERS]
 
 
 def _same(got: Any, expected: Any) -> bool:
