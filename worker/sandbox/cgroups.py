@@ -14,7 +14,7 @@ from uuid import uuid4
 
 ROOT = Path("/sys/fs/cgroup")
 ENDING_SECONDS = 5.0
-ABANDONED_SECONDS = 600.0  # between its making and its first process a group is empty for a moment
+ABANDONED_SECONDS = 30.0  # between its making and its first process a group is empty for a moment
 PREFIX = "workbench-"
 
 

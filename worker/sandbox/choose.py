@@ -38,6 +38,11 @@ def get_sandbox(*, allow_unisolated: bool | None = None) -> Sandbox:
     return _made(unisolated_allowed() if allow_unisolated is None else allow_unisolated)
 
 
+def sweep_left() -> int:
+    """Remove folders and control groups of runs whose process was killed. How many there were."""
+    return cgroups.sweep() + sweep()
+
+
 @lru_cache(maxsize=2)
 def _made(allowed: bool) -> Sandbox:
     try:
@@ -48,6 +53,5 @@ def _made(allowed: bool) -> Sandbox:
             raise
         found = Rlimited(allowed=True)
         probe(found)
-    cgroups.sweep()
-    sweep()
+    sweep_left()
     return found

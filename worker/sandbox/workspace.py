@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -16,7 +17,7 @@ from .base import SandboxFault
 
 MOST_FILES, MOST_BYTES = 5_000, 64 << 20
 PREFIX = "workbench-trial-"
-ABANDONED_SECONDS = 86_400.0  # no run is bounded to so long
+CLAIM_SECONDS = 10.0  # more than a new folder waits for its lock
 
 
 class TreeRefused(ValueError):
@@ -34,16 +35,25 @@ def checked_path(path: str) -> str:
 
 @contextmanager
 def workspace(files: Mapping[str, bytes], *, below: Path | None = None) -> Iterator[Path]:
-    """A new folder with these files, removed afterwards whatever the program left in it."""
+    """A new folder with these files, removed afterwards whatever the program left in it.
+
+    It is locked as long as this process lives, so that ``sweep`` knows a folder that nobody will remove any more.
+    """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        with contextlib.suppress(OSError):  # a file system without locks: there nothing is swept
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for path, data in files.items():
             place = folder / checked_path(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
         yield folder
     finally:
-        remove(folder)
+        try:
+            remove(folder)
+        finally:
+            os.close(lock)
 
 
 def remove(folder: Path) -> None:
@@ -71,15 +81,25 @@ def remove(folder: Path) -> None:
         raise SandboxFault("sandbox: the workspace could not be removed")
 
 
-def sweep(*, older_s: float = ABANDONED_SECONDS) -> int:
+def sweep(*, older_s: float = CLAIM_SECONDS) -> int:
     """Remove workspaces that a killed process left below the temporary folder. How many there were."""
     found = 0
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, SandboxFault):  # another user's, or removed meanwhile
+        with contextlib.suppress(OSError, SandboxFault):  # in use, another user's, or removed meanwhile
             if not place.is_symlink() and time.time() - place.stat().st_mtime > older_s:
-                remove(place)
+                _remove_abandoned(place)
                 found += 1
     return found
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Raises ``OSError`` where the process that made it is alive."""
+    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(place)
+    finally:
+        os.close(lock)
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
