@@ -1,6 +1,7 @@
-"""What our own closed executions recorded, as documents that pages can cite: plan, closure, manifests, receipts.
+"""What our own executions recorded, as documents that pages can cite: plan, closure, manifests, receipts, trials.
 
-Nothing here changes after an execution is closed, so each document has the same hash however often it is written.
+Nothing here changes after an execution is closed, so each document has the same hash however often it is written. Of
+one that goes on there is what has ended for good: its frozen plan and its mechanism pilot.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence.ingest.names import OWN
+from evidence.ingest.tried import TITLES, pilot_ended, trial_documents
 from evidence.models import Source
 from runs.actions.closure import AGGREGATE, CLOSURE, EVALUATION_MANIFEST, RUN_MANIFEST, endpoint_results
-from runs.models import Document, Execution, Receipt, Run, Study
+from runs.models import Document, Execution, PlanVersion, Receipt, Run, Study
 from workbench.contracts.canonical import canonical_bytes, parse_canonical, sha256_hex
 
 CLOSED = "execution.closed"  # the receipt after which nothing of the execution's stream belongs to its result
@@ -42,10 +44,13 @@ def _own(path: str, origin: str, form: str, data: bytes, title_en: str, title_zh
 
 
 def records(study: Study) -> Iterator[Own]:
-    """Documents of every closed execution of a study, the oldest execution first."""
-    closed = Execution.objects.filter(plan_version__plan__study=study, state="closed")
-    for execution in closed.select_related("plan_version__plan").order_by("pk"):
-        yield from _of_execution(execution)
+    """Documents of every closed execution of a study, and of every ended pilot; the oldest execution first."""
+    known = Execution.objects.filter(plan_version__plan__study=study)
+    for execution in known.select_related("plan_version__plan").order_by("pk"):
+        if execution.state == "closed":
+            yield from _of_execution(execution)
+        elif pilot_ended(execution.plan_version):
+            yield from _of_pilot(execution)
 
 
 def _document(kind: str, uid: Any) -> bytes | None:
@@ -53,9 +58,28 @@ def _document(kind: str, uid: Any) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+def _of_pilot(execution: Execution) -> Iterator[Own]:
+    """Plan and pilot of an execution that is not closed."""
+    version = execution.plan_version
+    base, label = _names(version)
+    yield _own(f"{base}/plan.json", Source.RECEIPT, "json", bytes(version.bytes), f"Plan {label}", f"方案 {label}")
+    yield from _trials(execution)
+
+
+def _trials(execution: Execution) -> Iterator[Own]:
+    base, label = _names(execution.plan_version)
+    for name, data in trial_documents(execution):
+        yield _own(f"{base}/{name}", Source.EXPORT, "json", data, *(title.format(label) for title in TITLES[name]))
+
+
+def _names(version: PlanVersion) -> tuple[str, str]:
+    """(folder, label) of a plan version among the sources."""
+    return f"{version.plan.slug}/{version.number}", f"{version.plan.slug}@{version.number}"
+
+
 def _of_execution(execution: Execution) -> Iterator[Own]:
     version = execution.plan_version
-    base, label = f"{version.plan.slug}/{version.number}", f"{version.plan.slug}@{version.number}"
+    base, label = _names(version)
     closure = _document(CLOSURE, execution.uid)
     if closure is None:
         return
@@ -82,6 +106,7 @@ def _of_execution(execution: Execution) -> Iterator[Own]:
         yield _own(f"{base}/endpoints.csv", Source.EXPORT, "csv", endpoint_table(parse_canonical(aggregate)), *title)
     title = f"Receipts of the execution of {label}", f"{label} 执行过程的回执"
     yield _own(f"{base}/receipts.jsonl", Source.RECEIPT, "jsonl", _receipts(execution), *title)
+    yield from _trials(execution)
     # last: where the closure is a source, everything else is one too
     yield _own(f"{base}/closure.json", Source.CLOSURE, "json", closure, f"Closure of {label}", f"{label} 的封存清单")
 

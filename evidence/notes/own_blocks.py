@@ -1,4 +1,4 @@
-"""The document of a generated page: fixed prose of the study beside what its closed execution recorded."""
+"""The document of a generated page: fixed prose of the study beside what its execution recorded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evidence.models import Figure
+from evidence.notes import own_trial_blocks as tried
 from evidence.notes import own_words as words
 from evidence.notes.own_claims import verdict_of
 from evidence.notes.own_figures import Own, endpoint_name, endpoints, recorded_days
@@ -35,7 +36,8 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
     last = max(days).date().isoformat()
     made = {
         "results": _results(own), "meaning": _meaning(claims, fixed), "routes": _routes(own, others),
-        "writing": writing(own), "problems": problems(own), "next": decisions(), "milestones": milestones(own),
+        "writing": writing(own), "problems": problems(own, fixed["outlook"]), "next": decisions(fixed["outlook"]),
+        "milestones": milestones(own),
         "sources": _listed("sources", T("Bytes held here, hashed again by verify.", "字节在本处，verify 会重新哈希。")),
         "versions": _listed("versions", T("Each closed execution gives a new version.", "每次封存的执行产生新版本。")),
     }  # fmt: skip
@@ -46,7 +48,9 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
     return {
         "schema": SCHEMA, "study": own.study.slug, "page_date": last, "cutoff": last, "record_ends": last,
         "manuscript": T("None: this page is generated", "没有稿件：本页为生成"), "imported": None,
-        "title": fixed["title"], "subtitle": fixed["subtitle"], "state": fixed["state"], "cards": _cards(own),
+        "title": fixed["title"], "subtitle": fixed["subtitle"],
+        "state": fixed["state"] if own.is_closed else dict(words.OPEN),
+        "cards": _cards(own, fixed["outlook"]),
         "names": _names(own, fixed["arms"]), "sections": sections,
     }  # fmt: skip
 
@@ -65,7 +69,7 @@ def _placed(value: Any, prefix: str) -> Any:
     return value.replace("[[.", f"[[{prefix}.") if isinstance(value, str) else value
 
 
-def _cards(own: Own) -> list[Block]:
+def _cards(own: Own, outlook: dict[str, Any]) -> list[Block]:
     items, minimum, cases = own.key("closure.items"), own.key("gate.minimum"), own.key("gate.cases")
     seeds = T("No endpoint was registered.", "没有登记终点。")
     found = lead(own)
@@ -73,16 +77,15 @@ def _cards(own: Own) -> list[Block]:
         key = own.key(f"{endpoint_name(*found)}.seeds")
         seeds = T(f"Training seeds: [[{key}]].", f"训练种子：[[{key}]]。")
     gate = "gate.cases" in own.bound
+    if not own.is_closed:
+        return [
+            tried.holds(own),
+            {"role": "blocked", "text": dict(words.NO_EFFECT_YET), "note": tried.power(own)},
+            {"role": "next", "text": dict(words.LET_IT_CLOSE), "note": dict(outlook["within"])},
+        ]
     return [
         _holds(own, found),
-        {
-            "role": "blocked",
-            "text": T(
-                "A small frozen sample and a tiny policy: nothing here reaches beyond them.",
-                "冻结的小样本与微型策略：结论不超出它们。",
-            ),
-            "note": seeds,
-        },
+        {"role": "blocked", "text": dict(outlook["blocked"]), "note": seeds},
         {
             "role": "next",
             "text": T(
@@ -127,7 +130,7 @@ def _header(column: str) -> dict[str, str]:
 
 
 def _results(own: Own) -> Block:
-    found: list[Block] = [_figures(own)]
+    found: list[Block] = [*tried.signal(own), *tried.changed(own), *tried.effect_head(own), _figures(own)]
     for condition in own.plan["evaluation"]["conditions"]:
         found.append(_outcomes(own, condition))
     if lead(own) is not None:
@@ -140,13 +143,7 @@ def _results(own: Own) -> Block:
     if bars:
         found.append({"type": "bars", "items": bars})
     found.append(_details(own))
-    return {
-        "summary": T(
-            "Counts of the closed execution with their denominators, and every registered endpoint.",
-            "已封存执行的计数及其分母，以及每个登记的终点。",
-        ),
-        "blocks": found,
-    }
+    return {"summary": dict(words.COUNTS if own.is_closed else words.COUNTS_OPEN), "blocks": found}
 
 
 def _figures(own: Own) -> Block:
@@ -154,7 +151,7 @@ def _figures(own: Own) -> Block:
         {
             "figure": own.key(f"{endpoint_name(endpoint, result)}.difference"),
             "label": _who(endpoint, result),
-            "note": words.VERDICTS[verdict_of(result)],
+            "note": _verdict(own, result),
         }
         for endpoint, result in endpoints(own)
         if endpoint["compare"]["kind"] == "pair"
@@ -167,6 +164,11 @@ def _figures(own: Own) -> Block:
         }
     )
     return {"type": "figures", "items": items}
+
+
+def _verdict(own: Own, result: dict[str, Any]) -> dict[str, str]:
+    """The word of a result; before closing that it is awaited."""
+    return dict(words.VERDICTS[verdict_of(result)] if own.is_closed else words.AWAITED)
 
 
 def _who(endpoint: dict[str, Any], result: dict[str, Any]) -> dict[str, str]:
@@ -205,7 +207,7 @@ def _endpoints(own: Own) -> Block:
                 {"text": T(f"[[{keys['low']}]] to [[{keys['high']}]]", f"[[{keys['low']}]] 至 [[{keys['high']}]]")},
                 {"figure": keys["tasks"]},
                 {"figure": keys["seeds"]},
-                {"text": dict(words.VERDICTS[verdict_of(result)])},
+                {"text": _verdict(own, result)},
             ]
         )
     columns = [
@@ -233,6 +235,7 @@ def _details(own: Own) -> Block:
             f"区间水平 [[{level}]]，由任务重采样得到，每个任务保留其全部重复。",
         )
         blocks.append({"type": "paragraph", "text": text})
+    blocks += tried.cost(own)
     jobs = own.key("closure.jobs")
     text = T(f"[[{jobs}]] jobs made up the execution.", f"该执行由 [[{jobs}]] 个作业组成。")
     blocks.append({"type": "paragraph", "text": text})
@@ -258,7 +261,7 @@ def _meaning(claims: Sequence[str], fixed: dict[str, Any]) -> Block:
 def _routes(own: Own, others: Sequence[Execution]) -> Block:
     """Negative results, runs that ended otherwise than planned, and other executions."""
     rows = []
-    for endpoint, result in endpoints(own):
+    for endpoint, result in endpoints(own) if own.is_closed else ():
         if verdict_of(result) not in ("improvement", "equivalence", "non_inferiority"):
             verdict = words.VERDICTS[verdict_of(result)]
             tail = words.AGAINST if result["opposite_direction"] else T("", "")
@@ -270,7 +273,7 @@ def _routes(own: Own, others: Sequence[Execution]) -> Block:
                 ]
             )
     for run in Run.objects.filter(execution=own.execution).select_related("head", "arm").order_by("pk"):
-        if run.head.state != "completed":
+        if own.is_closed and run.head.state != "completed":
             state = T(f"a run ended as {run.head.state}", f"某次运行以 {run.head.state} 结束")
             rows.append(
                 [{"text": _header(run.arm.key)}, {"text": state}, {"text": T("Kept, never merged.", "保留，不并入。")}]

@@ -6,7 +6,7 @@ against the registered direction, is said so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evidence.actions.claims import ClaimRefused, add_claim
@@ -21,23 +21,28 @@ LAST = "closure"  # the claim that is written after all others
 
 
 def claim_all(own: Own, reach: words.Text) -> list[str]:
-    """Keys of every claim of the execution, the endpoints' own before the others."""
+    """Keys of the claims that every study has, the endpoints' own before the others; that of closing once it is."""
     keys = [_of_endpoint(own, endpoint, result, reach) for endpoint, result in endpoints(own)]
     if "gate.cases" in own.bound:
         keys.append(_gate(own))
     if "preflight.groups" in own.bound:
         keys.append(_preflight(own))
-    keys.append(_closure(own))
+    if own.is_closed:
+        keys.append(_closure(own))
     return keys
 
 
-def _claim(
+def write_claim(
     own: Own, name: str, text: words.Text, kind: str, evidence: Sequence[tuple[str, str, words.Text]], **given: Any
 ) -> str:
-    """Write one claim and link its figures; what a person has written since is left as it is."""
+    """Write one claim and link its figures; what a person has written since is left as it is.
+
+    Before the execution is closed nothing that is written already is written anew.
+    """
     key = own.key(name)
     claim = Claim.objects.filter(study=own.study, key=key).select_related("current").first()
-    if claim is None or (claim.current is not None and claim.current.actor_id == own.by.pk):
+    mine = claim is not None and claim.current is not None and claim.current.actor_id == own.by.pk
+    if claim is None or (mine and own.is_closed):
         columns = {"text_en": text["en"], "text_zh": text["zh"], "by": own.by, "at": own.at, **given}
         columns["reason"] = ANEW if claim else ""
         try:
@@ -74,15 +79,13 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
         arm = f"{{{{name:{result['arms'][0]}}}}}"
         who = words.text(f"arm {arm} minus its parent", f"{arm} 臂减其父检查点")
     if result["contrast"] is None:
+        why = words.UNMEASURED if own.is_closed else words.WAITING
         text = words.text(
-            f"On held-out tasks {where['en']}, {who['en']} in {what['en']}: {shown['difference']}, since the closed "
-            "execution did not measure it.",
-            f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}：{shown['difference']}，已封存的执行没有测量它。",
+            f"On held-out tasks {where['en']}, {who['en']} in {what['en']}: {shown['difference']}, {why['en']}.",
+            f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}：{shown['difference']}，{why['zh']}。",
         )
-        return _claim(own, name, text, DESCRIPTION, [], **_columns(reach), plan_version=own.version)
-    tail = words.TAILS[verdict]
-    if result["opposite_direction"]:
-        tail = words.text(tail["en"] + words.AGAINST["en"], tail["zh"] + words.AGAINST["zh"])
+        return write_claim(own, name, text, DESCRIPTION, [], **_columns(reach), plan_version=own.version)
+    tail = words.joined(words.TAILS[verdict], *_qualified(own, endpoint, result))
     text = words.text(
         f"On held-out tasks {where['en']}, {who['en']} in {what['en']} is {shown['difference']} ({shown['low']} to "
         f"{shown['high']}), over {shown['tasks']} tasks (training seeds: {shown['seeds']}){tail['en']}.",
@@ -92,7 +95,26 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
     kind = "negative" if result["opposite_direction"] else words.KINDS.get(verdict, DESCRIPTION)
     evidence = [(own.key(f"{name}.difference"), "supports", words.REACH)]
     evidence += [(own.key(f"{name}.{end}"), "bounds", words.REACH) for end in ("low", "high")]
-    return _claim(own, name, text, kind, evidence, **_columns(reach), plan_version=own.version, endpoint=endpoint["id"])
+    return write_claim(
+        own, name, text, kind, evidence, **_columns(reach), plan_version=own.version, endpoint=endpoint["id"]
+    )
+
+
+def _qualified(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Iterator[words.Text]:
+    """What a measured endpoint must say beside its verdict: its direction, an interval without width, its power."""
+    if result["opposite_direction"]:
+        yield words.AGAINST
+    interval = result["contrast"]["over_seeds"]["interval"]
+    if interval["low"] is not None and interval["low"] == interval["high"]:
+        yield words.NO_WIDTH
+    stated = own.plan.get("smallest_detectable_difference") or {}
+    primary = stated.get("endpoint") or own.plan["endpoints"][0]["id"]
+    if primary == endpoint["id"] and "plan.detectable" in own.bound:
+        if own.bound["plan.detectable"] == Figure.BOUND:
+            token = f"[[{own.key('plan.detectable')}]]"
+            yield words.text(words.POWER["en"].format(token), words.POWER["zh"].format(token))
+        else:
+            yield words.POWERLESS
 
 
 def _columns(reach: words.Text) -> dict[str, str]:
@@ -115,7 +137,7 @@ def _gate(own: Own) -> str:
         f"门槛计得 [[{cases}]] 例可作用情形，要求 [[{minimum}]] 例，{after['zh']}。",
     )
     reach = words.text("Says nothing of what the clamp does.", "与钳制有没有作用无关。")
-    return _claim(own, "gate", text, "mechanism" if met else "negative", [(cases, "supports", reach)])
+    return write_claim(own, "gate", text, "mechanism" if met else "negative", [(cases, "supports", reach)])
 
 
 def _preflight(own: Own) -> str:
@@ -125,7 +147,7 @@ def _preflight(own: Own) -> str:
         f"训练前收集的 [[{groups}]] 组中，[[{silent}]] 组没有奖励方差。",
     )
     reach = words.text("A preflight of the signal; neither convergence nor collapse.", "信号预检；既非收敛也非崩溃。")
-    return _claim(own, "preflight", text, "mechanism", [(silent, "supports", reach)])
+    return write_claim(own, "preflight", text, "mechanism", [(silent, "supports", reach)])
 
 
 def _closure(own: Own) -> str:
@@ -137,4 +159,4 @@ def _closure(own: Own) -> str:
         "capture 按哈希绑定。",
     )
     reach = words.text("Closing adds no statistical meaning.", "封存不增加统计含义。")
-    return _claim(own, LAST, text, "environment", [(keys["items"], "supports", reach)])
+    return write_claim(own, LAST, text, "environment", [(keys["items"], "supports", reach)])

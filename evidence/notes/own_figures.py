@@ -1,7 +1,8 @@
-"""Binds what a closed execution recorded: counts to receipts, settings to the plan, outcomes to its aggregate.
+"""Binds what an execution recorded: counts to receipts, settings to the plan, outcomes to its closed aggregate.
 
 Every value is read by the same bindings that people use; what was not measured is bound as unavailable with the
-reason, never as 0. A figure that a person has bound since is left as it is.
+reason, never as 0. Before the execution is closed everything that only closing gives is pending, and names what fills
+it. A figure that a person has bound since is left as it is.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from evidence.actions.figures import bind_figure
 from evidence.actions.pace import give_way
 from evidence.binding.closed import ClosedError, closed_execution, endpoint_value
+from evidence.binding.values import read_exact
 from evidence.ingest.names import OWN as FOLDER
 from evidence.ingest.own import CLOSED
-from evidence.models import Figure
+from evidence.ingest.tried import ARMS_FILE, PILOT_FILE, PILOT_TIMES_FILE, TIMES_FILE
+from evidence.models import Figure, Source
 from evidence.notes import own_words as words
 from runs.actions.plans import plan_body
 from runs.models import Actor, Execution, PlanVersion, Receipt, Run, Study
@@ -31,7 +35,12 @@ LABELS: dict[str, tuple[str, words.Text]] = {  # short name -> (file, what it is
     "closure": ("closure.json", words.text("The closure manifest", "封存清单")),
     "summary": ("summary.json", words.text("The evaluation summary", "评估汇总")),
     "receipts": ("receipts.jsonl", words.text("Receipts of the execution", "执行过程的回执")),
+    "pilot": (PILOT_FILE, words.text("The mechanism pilot", "机制试点")),
+    "arms": (ARMS_FILE, words.text("Edit credit by arm", "各臂的编辑信用")),
+    "pilot-times": (PILOT_TIMES_FILE, words.text("What the pilot took", "试点用时")),
+    "times": (TIMES_FILE, words.text("What the trials took", "试验用时")),
 }
+Given = dict[str, Any]
 
 
 def prefix_of(version: PlanVersion) -> str:
@@ -48,6 +57,7 @@ class Own:
     by: Actor
     at: datetime
     bound: dict[str, str] = field(default_factory=dict)  # key without prefix -> state, of what was bound in this pass
+    values: dict[str, str | None] = field(default_factory=dict)  # the same -> exact value, None where it has none
 
     @cached_property
     def version(self) -> PlanVersion:
@@ -69,6 +79,20 @@ class Own:
     def prefix(self) -> str:
         """``prefix_of`` its plan."""
         return prefix_of(self.version)
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether it was closed when the page was begun; else the page tells of its ended pilot.
+
+        Read anew: who closed it may hold the row as it was before.
+        """
+        return Execution.objects.filter(pk=self.execution.pk, state="closed").exists()
+
+    @cached_property
+    def known(self) -> dict[str, Figure]:
+        """Figures of the study whose keys begin as this execution's do, by key."""
+        rows = Figure.objects.filter(study=self.study, key__startswith=f"{self.prefix}.").select_related("current")
+        return {row.key: row for row in rows}
 
     @cached_property
     def closed(self) -> Any:
@@ -94,16 +118,25 @@ class Own:
         """The newest receipt of a kind in its stream."""
         return Receipt.objects.filter(stream=f"execution:{self.execution.uid}", kind=kind).order_by("-seq").first()
 
-    def bind(self, name: str, binding: dict[str, Any], title: words.Text, *, kind: str, **given: Any) -> str:
-        """Bind one figure and return its key; unavailable where the documents hold no case to count."""
+    def has(self, name: str) -> bool:
+        """Whether one of its documents is among the sources."""
+        return Source.objects.filter(study=self.study, path=self.path(name), current__isnull=False).exists()
+
+    def bind(self, name: str, binding: Given, title: words.Text, *, kind: str, **given: Any) -> str:
+        """Bind one figure and return its key; unavailable where the documents hold no case to count.
+
+        What has a value is never made pending again.
+        """
         key = self.key(name)
-        known = Figure.objects.filter(study=self.study, key=key).select_related("current").first()
-        if known is not None and known.current is not None and known.current.actor_id != self.by.pk:
-            self.bound[name] = known.state
+        known = self.known.get(key)
+        old = None if known is None else known.current
+        if known is not None and old is not None and (old.actor_id != self.by.pk or _waits(binding, known)):
+            self.bound[name], self.values[name] = known.state, old.value
             return key
-        columns: dict[str, Any] = {
+        filled = known is not None and known.state == Figure.PENDING
+        columns: Given = {
             "kind": kind, "title_en": title["en"], "title_zh": title["zh"], "by": self.by, "at": self.at,
-            "plan_version": self.version, "reason": ANEW, **given,
+            "plan_version": self.version, "reason": self._filled() if filled else ANEW, **given,
         }  # fmt: skip
         for name_of in ("per", "scope"):
             said = columns.pop(name_of, None)
@@ -111,19 +144,40 @@ class Own:
                 column = "denominator" if name_of == "per" else "scope"
                 columns |= {f"{column}_en": said["en"], f"{column}_zh": said["zh"]}
         try:
-            bind_figure(self.study, key, binding, **columns)
+            row = bind_figure(self.study, key, binding, **columns)
         except ClosedError:
             columns |= {"style": "plain", "digits": 0}
-            reason = {"reason_en": words.NO_CASE["en"], "reason_zh": words.NO_CASE["zh"]}
-            bind_figure(self.study, key, {"type": "unavailable", **reason}, **columns)
-        self.bound[name] = Figure.objects.get(study=self.study, key=key).state
+            row = bind_figure(self.study, key, unavailable(words.NO_CASE), **columns)
+        self.bound[name], self.values[name] = row.figure.state, row.value
         if len(self.bound) % PART == 0:
             give_way()
         return key
 
+    def value(self, name: str) -> Fraction | None:
+        """Exact value of a figure that was bound in this pass; None where it has none."""
+        text = self.values[name]
+        return None if text is None else read_exact(text)
+
+    def _filled(self) -> str:
+        return f"filled by the closed execution of {self.version.plan.slug} version {self.version.number}"
+
+
+def _waits(binding: Given, known: Figure) -> bool:
+    return bool(binding["type"] == "pending" and known.state != Figure.PENDING)
+
+
+def unavailable(reason: words.Text) -> Given:
+    """The binding of what has no value, and why."""
+    return {"type": "unavailable", "reason_en": reason["en"], "reason_zh": reason["zh"]}
+
+
+def awaited(what: words.Text = words.CLOSING) -> Given:
+    """The binding of what closing the execution gives."""
+    return {"type": "pending", "fills": {"words_en": what["en"], "words_zh": what["zh"]}}
+
 
 def bind_all(own: Own) -> None:
-    """Every figure of the execution, in the order in which they rest on each other."""
+    """Every figure of the execution, in the order in which they rest on each other; its trials apart."""
     _counts(own)
     _plan(own)
     _runs(own)
@@ -136,16 +190,17 @@ def bind_all(own: Own) -> None:
 
 
 def _counts(own: Own) -> None:
-    closed = own.receipt(CLOSED)
-    if closed is not None:
-        for name, title in (
-            ("jobs", words.text("Jobs of the execution", "执行的作业")),
-            ("items", words.text("Evaluation items", "评测条目")),
-            ("captures", words.text("Captures", "capture")),
-        ):
+    closed = own.receipt(CLOSED) if own.is_closed else None
+    for name, title in (
+        ("jobs", words.text("Jobs of the execution", "执行的作业")),
+        ("items", words.text("Evaluation items", "评测条目")),
+        ("captures", words.text("Captures", "capture")),
+    ):
+        binding = awaited()
+        if closed is not None:
             binding = {"type": "receipt", "sha256": closed.sha256, "pointer": f"/body/counts/{name}"}
-            per = words.text("all that the closure binds", "封存清单绑定的全部")
-            own.bind(f"closure.{name}", binding, title, kind="environment", unit=name, per=per)
+        per = words.text("all that the closure binds", "封存清单绑定的全部")
+        own.bind(f"closure.{name}", binding, title, kind="environment", unit=name, per=per)
     preflight = own.receipt("preflight.passed") or own.receipt("preflight.refused")
     if preflight is not None:
         for name, member, title in (
@@ -195,13 +250,17 @@ def _runs(own: Own) -> None:
         steps: dict[str, str] = {}
         for number, run in enumerate(runs):
             binding = {"type": "pointer", "source": own.path(f"runs/{run.name}.json"), "pointer": "/steps"}
+            if not own.is_closed:
+                binding = awaited()
             title = words.text(f"Optimiser steps of a run of arm {arm['key']}", f"{arm['key']} 臂中某次运行的优化步")
             steps[f"r{number}"] = own.bind(
                 f"run.{run.name}.steps", binding, title, kind="parameter_change", unit="steps"
             )
         if steps:
             title = words.text(f"Optimiser steps of arm {arm['key']}", f"{arm['key']} 臂的优化步")
-            total = {"type": "derivation", "expression": f"sum({', '.join(steps)})", "figures": steps}
+            total: Given = {"type": "derivation", "expression": f"sum({', '.join(steps)})", "figures": steps}
+            if not own.is_closed:
+                total = awaited()
             per = words.text("runs of the arm", "该臂的运行")
             own.bind(f"arm.{arm['key']}.steps", total, title, kind="parameter_change", unit="steps", per=per)
 
@@ -211,21 +270,33 @@ def _cell(own: Own, column: str, condition: str, outcome: str) -> None:
     binding = {
         "type": "cell_rate", "checkpoint": column, "condition": condition, "split": own.split, "outcome": outcome
     }  # fmt: skip
+    style, digits = ("plain", DIGITS) if mean else ("ratio", 0)
+    if not own.is_closed:
+        binding, style = awaited(words.EVALUATION), "plain"
     said, where = words.OUTCOMES[outcome], words.CONDITIONS[condition]
     en = "parent" if column == "parent" else f"arm {column}"
     zh = words.PARENT["zh"] if column == "parent" else f"{column} 臂"
     title = words.text(f"{said['en']}, {where['en']}, {en}", f"{zh}，{where['zh']}，{said['zh']}")
     own.bind(
-        f"cell.{condition}.{column}.{outcome}", binding, title, kind="effect", style="plain" if mean else "ratio",
-        digits=DIGITS if mean else 0, unit="reward" if mean else "", per=words.CELL_OF.get(outcome, words.ITEMS),
+        f"cell.{condition}.{column}.{outcome}", binding, title, kind="effect", style=style, digits=digits,
+        unit="reward" if mean else "", per=words.CELL_OF.get(outcome, words.ITEMS),
     )  # fmt: skip
 
 
 def endpoints(own: Own) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Every registered endpoint with each of its results."""
+    """Every registered endpoint with each of its results; before closing, results without a contrast."""
+    if not own.is_closed:
+        for endpoint in own.plan["endpoints"]:
+            arms = endpoint["compare"]["arms"]
+            for found in [arms] if endpoint["compare"]["kind"] == "pair" else [[arm] for arm in arms]:
+                yield endpoint, {"arms": list(found), "verdict": "pending", "contrast": None, **_UNDIRECTED}
+        return
     for item in own.closed.aggregate["endpoints"]:
         for result in item["results"]:
             yield item["endpoint"], result
+
+
+_UNDIRECTED = {"opposite_direction": False}
 
 
 def endpoint_name(endpoint: dict[str, Any], result: dict[str, Any]) -> str:
@@ -234,9 +305,8 @@ def endpoint_name(endpoint: dict[str, Any], result: dict[str, Any]) -> str:
     return f"{endpoint['id']}.{result['arms'][0]}" if several else str(endpoint["id"])
 
 
-def _digits(value: Any) -> int:
-    """Decimal places with which a value that is not 0 does not show as 0."""
-    digits = DIGITS
+def digits_of(value: Any, digits: int = DIGITS) -> int:
+    """Decimal places, ``digits`` at least, with which a value that is not 0 does not show as 0."""
     while digits < MOST_DIGITS and value and abs(value) * 10**digits < 1:
         digits += 1
     return digits
@@ -248,19 +318,19 @@ def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Non
     for quantity, what in words.QUANTITIES.items():
         binding: dict[str, Any] = {"type": "endpoint", "endpoint": endpoint["id"], "quantity": quantity}
         binding["arms"] = list(result["arms"])
+        value = None
         try:
-            value = endpoint_value(own.closed, endpoint["id"], quantity, binding["arms"])
+            if own.is_closed:
+                value = endpoint_value(own.closed, endpoint["id"], quantity, binding["arms"])
+            else:
+                fills = {name: binding[name] for name in ("endpoint", "quantity", "arms")}
+                binding = {"type": "pending", "fills": {"plan": own.version.plan.slug, **fills}}
         except ClosedError:
-            binding = {
-                "type": "unavailable",
-                "reason_en": words.NOT_MEASURED["en"],
-                "reason_zh": words.NOT_MEASURED["zh"],
-            }
-            value = None
+            binding = unavailable(words.NOT_MEASURED)
         count = quantity in ("tasks", "seeds")
         own.bind(
             f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']}，{what['zh']}"),
-            kind="effect", digits=0 if count or value is None else _digits(value),
+            kind="effect", digits=0 if count or value is None else digits_of(value),
             unit=quantity if count else ("reward" if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
             scope=words.CONDITIONS.get(endpoint["condition"]), endpoint=endpoint["id"],
         )  # fmt: skip

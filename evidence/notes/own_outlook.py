@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from evidence.models import Source
+from evidence.notes import own_trial_blocks as tried
 from evidence.notes import own_words as words
 from evidence.notes.own_figures import Own, endpoint_name, endpoints, recorded_days
 
@@ -51,13 +52,13 @@ def _cited(own: Own, name: str) -> bool:
     return Source.objects.filter(study=own.study, reference=own.key(name)).exists()
 
 
-def problems(own: Own) -> Block:
-    """What keeps the claims where they are."""
+def problems(own: Own, outlook: dict[str, Any]) -> Block:
+    """What keeps the claims where they are, the reservations of trials among them."""
     found, reach = lead(own), T("No endpoint was registered.", "没有登记终点。")
     if found is not None:
         seeds, tasks = (own.key(f"{endpoint_name(*found)}.{name}") for name in ("seeds", "tasks"))
         reach = T(f"Training seeds: [[{seeds}]]; tasks: [[{tasks}]].", f"训练种子：[[{seeds}]]；任务：[[{tasks}]]。")
-    items = [
+    items: list[Block] = [
         {
             "category": "evidence", "priority": 1, "title": T("No independent review yet", "尚无独立评审"),
             "affects": T("The status of every claim on this page.", "本页每个主张的状态。"),
@@ -69,15 +70,17 @@ def problems(own: Own) -> Block:
             "category": "research", "priority": 2, "title": T("How far the sample reaches", "样本能说到哪里"),
             "affects": T("Any statement over seeds or tasks.", "涉及种子或任务的任何结论。"),
             "evidence": reach,
-            "action": T("Run the full scale, and other schedules.", "运行 full 规模与其他日程。"),
+            "action": dict(outlook["action"]),
             "done": T("Endpoints are judged over several seeds.", "终点按多个种子判读。"),
         },
+        *tried.reservations(own),
     ]  # fmt: skip
+    items.sort(key=lambda item: int(item["priority"]))
     summary = T("What keeps the claims where they are.", "是什么让主张停在当前状态。")
     return {"summary": summary, "blocks": [{"type": "problems", "items": items}]}
 
 
-def decisions() -> Block:
+def decisions(outlook: dict[str, Any]) -> Block:
     """What to do, in order."""
     items = [
         {
@@ -97,7 +100,7 @@ def decisions() -> Block:
             {"title": T("Reviewed?", "已评审？"), "text": T("If not, claims stay capped.", "否则主张仍有上限。")},
             {"title": T("Several seeds?", "多个种子？"), "text": T("If not, noise is unknown.", "否则噪声未知。")},
             {"title": T("Distinguished?", "能区分？"), "text": T("If not, say so.", "否则如实说明。")},
-            {"title": T("Within reach", "只说范围之内"), "text": T("These tasks and failures.", "限这些任务与失败。")},
+            {"title": T("Within reach", "只说范围之内"), "text": dict(outlook["within"])},
         ],
     }  # fmt: skip
     return {

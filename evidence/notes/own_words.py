@@ -12,6 +12,11 @@ def text(en: str, zh: str) -> dict[str, str]:
     return {"en": en, "zh": zh}
 
 
+def joined(*texts: Text) -> dict[str, str]:
+    """Texts that stand behind each other."""
+    return text("".join(item["en"] for item in texts), "".join(item["zh"] for item in texts))
+
+
 CONDITIONS: Mapping[str, Text] = {
     "standard": text("without injected failures", "无注入失败"),
     "stress": text("under injected failures", "注入失败下"),
@@ -46,6 +51,28 @@ PAIRED = text("paired held-out tasks", "配对的留出任务")
 PARENT = text("parent", "父检查点")
 NO_CASE = text("no case to count: a rate without exposure is no value", "没有可计的情形：没有暴露就没有比率")
 NOT_MEASURED = text("the closed execution did not measure it", "已封存的执行没有测量它")
+CLOSING = text("the closing of this execution", "本执行的封存")
+EVALUATION = text("the closed evaluation on held-out tasks", "留出任务上已封存的评估")
+OPEN = text(
+    "Generated from the receipts of an ended pilot; this record does not say whether the execution went on",
+    "由已结束的试点的回执生成；此记录不说明执行是否继续",
+)
+NO_EFFECT_YET = text(
+    "No effect is measured: every effect cell waits for the closed evaluation.",
+    "尚未测量任何效果：效果单元都待评估封存。",
+)
+LET_IT_CLOSE = text(
+    "Close the execution: only its evaluation fills the effect cells.", "封存该执行：只有其评估能填入效果单元。"
+)
+COUNTS = text(
+    "Counts of the closed execution with their denominators, and every registered endpoint.",
+    "已封存执行的计数及其分母，以及每个登记的终点。",
+)
+COUNTS_OPEN = text(
+    "Counts of the ended pilot with their denominators; what closing gives is pending.",
+    "已结束的试点的计数及其分母；封存所给出的尚待填入。",
+)
+AWAITED = text("pending until the evaluation is closed", "待评估封存后填入")
 
 QUANTITIES: Mapping[str, Text] = {
     "difference": text("difference", "差"),
@@ -73,6 +100,20 @@ TAILS: Mapping[str, Text] = {
     "observed_on_this_frozen_sample": text("; observed on this frozen sample", "；限此冻结样本上的观察"),
     "pending": text("; not all items are in, so that no word is read off", "；条目未齐，不作判读"),
 }
+UNMEASURED = text("since the closed execution did not measure it", "已封存的执行没有测量它")
+WAITING = text("until the closed evaluation on held-out tasks fills it", "待留出任务上已封存的评估填入")
+NO_WIDTH = text(
+    "; every task has the same value, so that an interval without width is no evidence of precision",
+    "；每个任务的值都相同，区间没有宽度并不表示精确",
+)
+POWER = text(
+    "; with its seeds the plan can tell arms apart from a difference of {} upwards only",
+    "；以其种子数，方案只能分辨 {} 及以上的臂间之差",
+)
+POWERLESS = text(
+    "; its seeds allow no statement on a difference between arms, whatever its size",
+    "；其种子数不足以判断臂间之差，无论大小",
+)
 AGAINST = text("; against the registered direction", "；与登记方向相反")
 VERDICTS: Mapping[str, Text] = {
     "improvement": text("improvement, on this sample", "改善，限此样本"),
