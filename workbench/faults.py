@@ -20,6 +20,7 @@ POINTS = (
     "receipt_append",
     "dispatch",
 )
+TRIAL_POINTS = ("trial", "sandbox")  # before a trial's sandbox is made; while any sandbox's program runs
 
 
 def reach(name: str) -> None:

@@ -43,6 +43,7 @@ from workbench.settings import child_environment
 from worker import handoff, recorder, recorder_trials
 from worker.closing import collect_sources, write_notes
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
+from worker.sandbox.choose import sweep_left
 
 logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
@@ -345,7 +346,7 @@ def _interrupt(job: Job, reason: str) -> None:
 
 
 def reap() -> None:
-    """Re-queue what was lost and send again what nobody answered."""
+    """Re-queue what was lost, send again what nobody answered, remove what killed processes left of trials."""
     at = timezone.now()
     for job in jobs.expired(at):
         try:
@@ -353,3 +354,4 @@ def reap() -> None:
         except Exception:  # one job that cannot be given up must not hold up the others
             logger.exception("job %s", job.key)
     jobs.resend_unanswered(at)
+    sweep_left()

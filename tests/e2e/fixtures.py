@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.tiny import Ran, run_tiny, shared_cache
+from tests.e2e.tiny import EDIT_CREDIT, Ran, run_tiny, shared_cache
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +21,9 @@ def cache(request: pytest.FixtureRequest) -> Path:
 def undisturbed(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The tiny study, run to its closure by ``study run`` alone. Nobody may change its home."""
     return run_tiny(tmp_path_factory.mktemp("undisturbed") / "home", cache)
+
+
+@pytest.fixture(scope="session")
+def tried(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The tiny study of edit credit, run to its closure in the same way. Nobody may change its home."""
+    return run_tiny(tmp_path_factory.mktemp("tried") / "home", cache, EDIT_CREDIT)

@@ -23,6 +23,7 @@ from workbench.settings import BASE_DIR
 from worker.study import STUDIES
 
 SLUG = "fatal-mask-pair"
+EDIT_CREDIT = "edit-credit-pilot"
 PLAN = f"{SLUG}-tiny"
 ENDED = ("closed", "stopped", "cancelled", "interrupted")
 TIMEOUT_S = 600.0  # of one study on a busy machine; an idle one needs 20 s
@@ -73,6 +74,12 @@ STATEMENTS = {
     "blobs": "SELECT sha256, bytes, kind FROM runs_blobref",
     "tombstones": "SELECT sha256 FROM runs_tombstone",
     "jobs": "SELECT key, kind, state FROM runs_job",
+    "trials": "SELECT uid, kind, tree_sha256, utility, unknown, stdout_sha256 FROM runs_trial",
+    "tried": "SELECT uid, mode, snapshots_sha256, record_sha256, unavailable FROM runs_trialset",
+    "interventions": "SELECT t.uid, i.status, i.selected, i.difference FROM runs_intervention i"
+    " JOIN runs_trajectory t ON t.id = i.trajectory_id",
+    "credits": "SELECT u.uid, t.uid, c.advantage, c.trained_tokens FROM runs_trajectorycredit c"
+    " JOIN runs_updatebatch u ON u.id = c.update_id JOIN runs_trajectory t ON t.id = c.trajectory_id",
     "metrics": "SELECT s.uid, p.position, p.value FROM runs_metricpoint p JOIN runs_metricseries s"
     " ON s.id = p.series_id",
 }
@@ -120,10 +127,10 @@ class Ran:
     facts: dict[str, list[str]]
 
 
-def run_tiny(home: Path, cache: Path, **extra: str) -> Ran:
+def run_tiny(home: Path, cache: Path, slug: str = SLUG, scale: str = "tiny", **extra: str) -> Ran:
     """``manage.py study run`` on a home without a server, to its closure."""
     done = manage(
-        home, "study", "run", SLUG, "--scale", "tiny", "--json", timeout_s=TIMEOUT_S,
+        home, "study", "run", slug, "--scale", scale, "--json", timeout_s=TIMEOUT_S,
         WORKBENCH_CACHE_HOME=str(cache), **extra,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
@@ -148,11 +155,11 @@ def verified(home: Path, cache: Path, *, nothing_in: tuple[int, ...] = (), **ext
 class Client:
     """``manage.py study run`` in the background, with its output in files."""
 
-    def __init__(self, home: Path, cache: Path, folder: Path, **extra: str) -> None:
+    def __init__(self, home: Path, cache: Path, folder: Path, slug: str = SLUG, **extra: str) -> None:
         self.home, self.out, self.err = home, folder / "study.out", folder / "study.err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "study", "run", SLUG, "--scale", "tiny", "--json"],
+                [sys.executable, "manage.py", "study", "run", slug, "--scale", "tiny", "--json"],
                 env=environment(home, WORKBENCH_CACHE_HOME=str(cache), **extra),
                 cwd=BASE_DIR,
                 stdin=subprocess.DEVNULL,
@@ -169,9 +176,9 @@ class Client:
 
 
 @contextmanager
-def client(home: Path, cache: Path, folder: Path, **extra: str) -> Iterator[Client]:
+def client(home: Path, cache: Path, folder: Path, slug: str = SLUG, **extra: str) -> Iterator[Client]:
     """Start ``study run``; whatever the test did, nothing of it is left."""
-    started = Client(home, cache, folder, **extra)
+    started = Client(home, cache, folder, slug, **extra)
     try:
         yield started
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.fixtures import cache as cache
+from tests.e2e.fixtures import tried as tried
 from tests.e2e.fixtures import undisturbed as undisturbed
 
 COUNTS: Counter[str] = Counter()

@@ -20,7 +20,7 @@ import psutil
 from tests.e2e.tiny import ENDED, jobs_done, none_left, rows, state_of
 from tests.servers import wait_until
 from tests.workbench.processes import Up, gone_soon
-from workbench.faults import POINTS
+from workbench.faults import POINTS, TRIAL_POINTS
 
 UPDATE_POINTS = ("old_logprobs", "backward", "adapter_written")
 ROLES = ("worker main", "pool process", "runner")
@@ -101,7 +101,7 @@ class Fire:
         return time.monotonic() >= self._due[kill]
 
     def _do(self, kill: Kill) -> None:
-        if kill.what in POINTS:
+        if kill.what in (*POINTS, *TRIAL_POINTS):
             (self.faults / f"{kill.what}.{kill.after}.{len(self._claimed)}").touch()
         elif kill.what == "supervisor":
             self._kill_supervisor()
@@ -207,12 +207,12 @@ def close_output(ended: Up) -> None:
 
 @contextmanager
 def fire(
-    home: Path, cache: Path, say: Callable[[str], None], counts: Counter[str], seed: int, *arguments: str
+    home: Path, cache: Path, say: Callable[[str], None], counts: Counter[str], seed: int, *arguments: str, **more: str
 ) -> Iterator[Fire]:
     """``up`` with web on a port of the system's choice and a folder of faults; at the end nothing is left."""
     faults = home.parent / "faults"
     faults.mkdir(parents=True)
-    extra = {"WORKBENCH_CACHE_HOME": str(cache), "WORKBENCH_FAULT_DIR": str(faults)}
+    extra = {"WORKBENCH_CACHE_HOME": str(cache), "WORKBENCH_FAULT_DIR": str(faults), **more}
 
     def start() -> Up:
         started = Up(home, "--port", "0", *arguments, **extra)
@@ -264,6 +264,8 @@ def check_ledger(home: Path) -> Counter[str]:
     assert receipts["attempt.lost"] == lost.total(), f"{receipts} {lost}"
     ended = Counter(f"{kind} {state}" for kind, state in rows(home, "SELECT kind, state FROM runs_job"))
     assert receipts["shard.collected"] == ended["collect_shard succeeded"] + ended["evaluate_shard succeeded"]
+    assert receipts["trials.recorded"] == ended["run_trials succeeded"]
+    assert receipts["trials.unavailable"] == ended["run_trials errored"]
     assert receipts["probe.recorded"] == ended["probe_shard succeeded"]
     assert receipts["probe.unavailable"] == ended["probe_shard errored"]
     assert receipts["update.applied"] + receipts["update.skipped"] == ended["apply_update succeeded"]

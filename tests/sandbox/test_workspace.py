@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,25 @@ def test_a_workspace_that_a_killed_process_left_is_swept(tmp_path: Path, monkeyp
         os.utime(tmp_path / name, (0, 0))
     assert sweep() == 1
     assert sorted(item.name for item in tmp_path.iterdir()) == ["other", "workbench-trial-link", "workbench-trial-new"]
+
+
+def test_a_workspace_in_use_is_not_swept_however_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process holds the lock, and with the process the lock ends."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from worker.sandbox.workspace import workspace\n"
+        "with workspace({'a': b'x'}) as folder:\n"
+        "    os.utime(folder, (0, 0)); print(folder, flush=True); sys.stdin.read()\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert folder.parent == tmp_path and sweep() == 0 and (folder / "a").exists()
+        process.kill()
+    assert sweep() == 1 and list(tmp_path.iterdir()) == []

@@ -21,6 +21,8 @@ from workbench.contracts.trials import (
 from worker.environments.base import Artefacts, Task
 from worker.verifiers.trial import TrialReport
 
+from .faults import reach
+
 Lists = tuple[Sequence[str], Sequence[str]]
 
 
@@ -74,6 +76,7 @@ class Bench:
         name, identity = trial_uid(uid, kind, repeat), tree_digest(tree)
         files = {path: contents[sha256] for path, sha256 in tree.items()}
         begun = self.clock()
+        reach("trial")
         try:
             report: TrialReport | None = self.artefacts.trial(self.task, files)
             trouble = None

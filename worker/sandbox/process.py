@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.faults import reach
+
 from .base import SandboxFault
 
 CHUNK = 65_536
@@ -59,6 +61,7 @@ def run_group(
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxFault(f"sandbox: {argv[0]} could not be started ({error})") from error
     try:
+        reach("sandbox")
         kept, sizes, timed_out = _read(process, stdin, time.monotonic() + wall_s, keep)
     finally:
         kill_group(process)
