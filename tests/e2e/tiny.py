@@ -71,7 +71,8 @@ STATEMENTS = {
     "items": "SELECT i.uid, t.uid FROM runs_evaluationitem i JOIN runs_trajectory t ON t.id = i.trajectory_id",
     "heads": "SELECT r.uid, h.state, h.batch, h.steps, h.trajectories, h.generated_tokens"
     " FROM runs_runhead h JOIN runs_run r ON r.id = h.run_id",
-    "blobs": "SELECT sha256, bytes, kind FROM runs_blobref",
+    # sources and notes of a closed study quote its receipts, which say when and after how many attempts
+    "blobs": "SELECT sha256, bytes, kind FROM runs_blobref WHERE kind NOT IN ('source', 'notes')",
     "tombstones": "SELECT sha256 FROM runs_tombstone",
     "jobs": "SELECT key, kind, state FROM runs_job",
     "trials": "SELECT uid, kind, tree_sha256, utility, unknown, stdout_sha256 FROM runs_trial",
