@@ -14,7 +14,7 @@ from runs.errors import DomainError
 from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.errors import ContractError
 
-PROBLEM, TOMBSTONED = "problem", "tombstoned"
+PROBLEM, TOMBSTONED, UNAVAILABLE = "problem", "tombstoned", "unavailable"
 SHOWN = 120
 UNREADABLE = (
     ContractError, DomainError, DatabaseError, ObjectDoesNotExist, ValidationError, ValueError, KeyError, TypeError,
@@ -23,8 +23,16 @@ UNREADABLE = (
 
 
 @dataclass(frozen=True)
+class NotChecked:
+    """In place of what was got: it could not be computed again on this machine, and ``why``."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Problem:
-    """One disagreement. ``severity`` tombstoned: bytes removed on purpose, which is no fault."""
+    """One disagreement. ``severity`` tombstoned: bytes removed on purpose, which is no fault; unavailable: it could not
+    be checked here, so nobody knows."""
 
     step: int
     table: str
@@ -48,13 +56,21 @@ class VerifyReport:
 
     @property
     def faults(self) -> list[Problem]:
-        """Problems that are no tombstones."""
+        """Problems that are neither tombstones nor unavailable."""
         return [item for item in self.problems if item.severity == PROBLEM]
 
     @property
+    def unavailable(self) -> list[Problem]:
+        """What could not be checked here."""
+        return [item for item in self.problems if item.severity == UNAVAILABLE]
+
+    @property
     def ok(self) -> bool:
-        """True where nothing disagrees; tombstoned bytes are allowed."""
-        return not self.faults
+        """True where everything was checked and nothing disagrees; tombstoned bytes are allowed."""
+        return not self.faults and not self.unavailable
+
+    def _count(self, step: int, severity: str) -> int:
+        return sum(item.step == step and item.severity == severity for item in self.problems)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the command's ``--json``."""
@@ -65,9 +81,9 @@ class VerifyReport:
                     "step": number,
                     "name": name,
                     "checked": self.checked.get(number, 0),
-                    "problems": sum(item.step == number for item in self.faults),
-                    "tombstoned": sum(item.step == number for item in self.problems)
-                    - sum(item.step == number for item in self.faults),
+                    "problems": self._count(number, PROBLEM),
+                    "tombstoned": self._count(number, TOMBSTONED),
+                    "unavailable": self._count(number, UNAVAILABLE),
                 }
                 for number, name in sorted(self.steps.items())
             ],

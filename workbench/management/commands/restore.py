@@ -56,8 +56,9 @@ class Command(BaseCommand):
         by, subject = service_actor("command line"), f"backup made at {result['made_at']}"
         with audited_command("restore", by=by, at=timezone.now(), subject=subject) as noted:
             report = self._verify(replay=not options["no_replay"])
-            noted["detail"] = "verified" if report.ok else f"NOT verified: {len(report.faults)} faults"
-        result.update(verified=report.ok, faults=[str(item) for item in report.faults])
+            unknown = f", {len(report.unavailable)} not checked here" if report.unavailable else ""
+            noted["detail"] = "verified" if report.ok else f"NOT verified: {len(report.faults)} faults{unknown}"
+        result.update(verified=report.ok, faults=[str(item) for item in [*report.faults, *report.unavailable]])
         result["wall_s"] = round(time.monotonic() - started, 2)
         if options["json"]:
             self.stdout.write(json.dumps(result, ensure_ascii=False))

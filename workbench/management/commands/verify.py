@@ -6,22 +6,28 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from evidence.report import VerifyReport
 from evidence.verify import STEPS, verify
 from runs.actions.actors import service_actor
 from runs.storage import blob_store
 from workbench.home import initialise
 
 SHOWN = 50
+UNCHECKED = 3  # exit status
 
 
 class Command(BaseCommand):
-    """Changes nothing, unless ``--record``. Exit status 1 where anything disagrees; tombstoned bytes are no fault."""
+    """Changes nothing, unless ``--record``. Tombstoned bytes are no fault.
+
+    Exit status 1 where anything disagrees; 3 where nothing does, but something could not be checked on this machine.
+    """
 
     help = "Recompute chains, records, rows, blobs, captures, numbers, closures and replays; exit 1 on a problem."
     requires_system_checks: list[str] = []
@@ -52,9 +58,9 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(result, ensure_ascii=False))
         else:
-            self._print(result, [str(problem) for problem in report.faults])
+            self._print(result, report)
         if not report.ok:
-            raise SystemExit(1)
+            raise SystemExit(1 if report.faults else UNCHECKED)
 
     def _record(self) -> dict[str, int]:
         from evidence.recording import record_checks
@@ -63,13 +69,23 @@ class Command(BaseCommand):
         sys.stderr.write("recorded: " + ", ".join(f"{count} {name}" for name, count in found.items()) + "\n")
         return found
 
-    def _print(self, result: dict[str, Any], faults: list[str]) -> None:
+    def _print(self, result: dict[str, Any], report: VerifyReport) -> None:
         for step in result["steps"]:
             mark = "ok" if not step["problems"] else f"{step['problems']} problems"
             gone = f", {step['tombstoned']} tombstoned" if step["tombstoned"] else ""
+            gone += f", {step['unavailable']} unavailable" if step["unavailable"] else ""
             self.stdout.write(f"({step['step']}) {step['name']}: {step['checked']} checked, {mark}{gone}")
-        for line in faults[:SHOWN]:
+        for line in [str(problem) for problem in report.faults[:SHOWN]]:
             self.stdout.write(line)
-        if len(faults) > SHOWN:
-            self.stdout.write(f"and {len(faults) - SHOWN} more; --json prints all of them")
-        self.stdout.write("verified" if result["ok"] else "NOT verified")
+        if len(report.faults) > SHOWN:
+            self.stdout.write(f"and {len(report.faults) - SHOWN} more; --json prints all of them")
+        for why, count in Counter(item.got for item in report.unavailable).most_common(SHOWN):
+            self.stdout.write(f"not checked here, {count} times: {why}")
+        self.stdout.write(_verdict(report))
+
+
+def _verdict(report: VerifyReport) -> str:
+    if report.ok:
+        return "verified"
+    unknown = f"{len(report.unavailable)} of it could not be checked on this machine" if report.unavailable else ""
+    return f"NOT verified{': ' + unknown if unknown and not report.faults else ''}"
