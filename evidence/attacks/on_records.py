@@ -127,6 +127,7 @@ def constant_in_effect(world: AttackWorld) -> None:
     binding = {"type": "derivation", "expression": "x + 3", "figures": {"x": "pilot.nonzero"}}
     _forged_version(world, "effect.main", binding=binding, value="95")
     version = world.figure("effect.main").current
+    assert version is not None
     FigureInput.objects.create(version=version, name="x", figure=world.figure("pilot.nonzero"))
     Figure.objects.filter(key="effect.main").update(state=Figure.BOUND)
 
