@@ -11,6 +11,7 @@ from evidence.notes import own_words as words
 from evidence.notes.own_claims import verdict_of
 from evidence.notes.own_figures import Own, endpoint_name, endpoints, recorded_days
 from evidence.notes.own_outlook import decisions, lead, milestones, problems, writing
+from evidence.notes.own_trials import has_trials
 from evidence.notes.shapes import SCHEMA, SECTIONS
 from runs.models import Execution, Run
 
@@ -58,7 +59,8 @@ def document_of(own: Own, prose: dict[str, Any], claims: Sequence[str], others: 
 def _names(own: Own, told: dict[str, Any]) -> list[Block]:
     """Names that the texts may use: the arms of the study, and those of this plan."""
     arms = {**{arm["key"]: T("an arm of the plan", "方案中的臂") for arm in own.plan["arms"]}, **told}
-    return [{"text": key, "why": why} for key, why in arms.items()]
+    used = {name: T("a sandbox back end", "沙箱后端") for name in tried.backends(own)} if has_trials(own) else {}
+    return [{"text": key, "why": why} for key, why in {**arms, **used}.items()]
 
 
 def _placed(value: Any, prefix: str) -> Any:
@@ -85,7 +87,7 @@ def _cards(own: Own, outlook: dict[str, Any]) -> list[Block]:
         ]
     return [
         _holds(own, found),
-        {"role": "blocked", "text": dict(outlook["blocked"]), "note": seeds},
+        {"role": "blocked", "text": dict(outlook["blocked"]), "note": tried.with_power(own, seeds)},
         {
             "role": "next",
             "text": T(
@@ -107,15 +109,13 @@ def _holds(own: Own, found: tuple[dict[str, Any], dict[str, Any]] | None) -> Blo
         return {"role": "holds", "text": text}
     endpoint, result = found
     difference, low, high = (own.key(f"{endpoint_name(endpoint, result)}.{q}") for q in ("difference", "low", "high"))
-    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
-    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
+    said = _who(own, endpoint, result)
     verdict = words.VERDICTS[verdict_of(result)]
     return {
         "role": "holds",
         "text": T(
-            f"{what['en'].capitalize()}, {where['en']}: difference [[{difference}]] ([[{low}]] to [[{high}]]); "
-            f"{verdict['en']}.",
-            f"{where['zh']}，{what['zh']}差为 [[{difference}]]（[[{low}]] 至 [[{high}]]）；{verdict['zh']}。",
+            f"{said['en'][:1].upper()}{said['en'][1:]}, [[{difference}]] ([[{low}]] to [[{high}]]); {verdict['en']}.",
+            f"{said['zh']}，[[{difference}]]（[[{low}]] 至 [[{high}]]）；{verdict['zh']}。",
         ),
         "note": T("The leading registered endpoint, whichever way it went.", "登记在前的终点，无论方向如何。"),
     }
@@ -150,7 +150,7 @@ def _figures(own: Own) -> Block:
     items = [
         {
             "figure": own.key(f"{endpoint_name(endpoint, result)}.difference"),
-            "label": _who(endpoint, result),
+            "label": _who(own, endpoint, result),
             "note": _verdict(own, result),
         }
         for endpoint, result in endpoints(own)
@@ -171,9 +171,8 @@ def _verdict(own: Own, result: dict[str, Any]) -> dict[str, str]:
     return dict(words.VERDICTS[verdict_of(result)] if own.is_closed else words.AWAITED)
 
 
-def _who(endpoint: dict[str, Any], result: dict[str, Any]) -> dict[str, str]:
-    what = words.METRICS.get(endpoint["metric"], T("the endpoint", "终点指标"))
-    where = words.CONDITIONS.get(endpoint["condition"], T("", ""))
+def _who(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> dict[str, str]:
+    what, where = own.what(endpoint), own.where(endpoint["condition"])
     names = [f"{{{{name:{arm}}}}}" for arm in result["arms"]]
     if endpoint["compare"]["kind"] == "pair":
         en, zh = f"{names[1]} minus {names[0]}", f"{names[1]} 减 {names[0]}"
@@ -186,13 +185,15 @@ def _outcomes(own: Own, condition: str) -> Block:
     """One table: outcomes in rows, the parent and the arms in columns."""
     columns = _columns(own)
     listed = words.OUTCOMES if condition == "stress" else words.STANDARD_OUTCOMES
-    where = words.CONDITIONS.get(condition, T(condition, condition))
+    where = own.where(condition)
     rows = [
-        [{"text": dict(words.OUTCOMES[outcome])}]
+        [{"text": dict(own.outcome(outcome))}]
         + [{"figure": own.key(f"cell.{condition}.{column}.{outcome}")} for column in columns]
         for outcome in listed
     ]
     head = T(f"Held-out, {where['en']}", f"留出，{where['zh']}")
+    if where == words.HELD_OUT:
+        head = T("Outcomes on held-out tasks", "留出任务上的结果")
     return {"type": "table", "columns": [head, *map(_header, columns)], "rows": rows}
 
 
@@ -202,7 +203,7 @@ def _endpoints(own: Own) -> Block:
         keys = {name: own.key(f"{endpoint_name(endpoint, result)}.{name}") for name in words.QUANTITIES}
         rows.append(
             [
-                {"text": _who(endpoint, result)},
+                {"text": _who(own, endpoint, result)},
                 {"figure": keys["difference"]},
                 {"text": T(f"[[{keys['low']}]] to [[{keys['high']}]]", f"[[{keys['low']}]] 至 [[{keys['high']}]]")},
                 {"figure": keys["tasks"]},
@@ -267,7 +268,7 @@ def _routes(own: Own, others: Sequence[Execution]) -> Block:
             tail = words.AGAINST if result["opposite_direction"] else T("", "")
             rows.append(
                 [
-                    {"text": _who(endpoint, result)},
+                    {"text": _who(own, endpoint, result)},
                     {"text": T(verdict["en"] + tail["en"], verdict["zh"] + tail["zh"])},
                     {"text": T("Kept as it came out.", "按结果保留。")},
                 ]

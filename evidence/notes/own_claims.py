@@ -69,8 +69,9 @@ def verdict_of(result: dict[str, Any]) -> str:
 
 def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], reach: words.Text) -> str:
     name, verdict = endpoint_name(endpoint, result), verdict_of(result)
-    where = words.CONDITIONS.get(endpoint["condition"], words.text("", ""))
-    what = words.METRICS.get(endpoint["metric"], words.text("the endpoint", "终点指标"))
+    where, what = own.where(endpoint["condition"]), own.what(endpoint)
+    if where != words.HELD_OUT:
+        where = words.text(f"on held-out tasks {where['en']}", f"留出任务、{where['zh']}")
     shown = {quantity: f"[[{own.key(f'{name}.{quantity}')}]]" for quantity in words.QUANTITIES}
     if endpoint["compare"]["kind"] == "pair":
         first, second = (f"{{{{name:{arm}}}}}" for arm in result["arms"])
@@ -81,15 +82,15 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
     if result["contrast"] is None:
         why = words.UNMEASURED if own.is_closed else words.WAITING
         text = words.text(
-            f"On held-out tasks {where['en']}, {who['en']} in {what['en']}: {shown['difference']}, {why['en']}.",
-            f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}：{shown['difference']}，{why['zh']}。",
+            f"{_capital(where['en'])}, {who['en']} in {what['en']}: {shown['difference']}, {why['en']}.",
+            f"{where['zh']}，{who['zh']}的{what['zh']}：{shown['difference']}，{why['zh']}。",
         )
         return write_claim(own, name, text, DESCRIPTION, [], **_columns(reach), plan_version=own.version)
     tail = words.joined(words.TAILS[verdict], *_qualified(own, endpoint, result))
     text = words.text(
-        f"On held-out tasks {where['en']}, {who['en']} in {what['en']} is {shown['difference']} ({shown['low']} to "
+        f"{_capital(where['en'])}, {who['en']} in {what['en']} is {shown['difference']} ({shown['low']} to "
         f"{shown['high']}), over {shown['tasks']} tasks (training seeds: {shown['seeds']}){tail['en']}.",
-        f"留出任务、{where['zh']}，{who['zh']}的{what['zh']}差为 {shown['difference']}（{shown['low']} 至 "
+        f"{where['zh']}，{who['zh']}的{what['zh']}差为 {shown['difference']}（{shown['low']} 至 "
         f"{shown['high']}），涉及 {shown['tasks']} 个任务（训练种子：{shown['seeds']}）{tail['zh']}。",
     )
     kind = "negative" if result["opposite_direction"] else words.KINDS.get(verdict, DESCRIPTION)
@@ -98,6 +99,10 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
     return write_claim(
         own, name, text, kind, evidence, **_columns(reach), plan_version=own.version, endpoint=endpoint["id"]
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _qualified(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Iterator[words.Text]:

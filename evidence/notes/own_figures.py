@@ -106,6 +106,23 @@ class Own:
         named = [item["split"] for item in self.plan["endpoints"] if item["split"] in splits]
         return str((named or splits)[0])
 
+    def where(self, condition: str) -> words.Text:
+        """What a condition is called; nothing where the plan has no other and injects nothing."""
+        alone = self.plan["evaluation"]["conditions"] == [condition] and not self.plan["failure"]["train_cycle"]
+        return words.HELD_OUT if alone else words.CONDITIONS.get(condition, words.text("", ""))
+
+    def what(self, endpoint: Given) -> words.Text:
+        """What an endpoint measures: rewards in units of their own go by these."""
+        if endpoint["metric"] == "reward" and endpoint["unit"] not in ("reward", ""):
+            return words.text(f"mean {endpoint['unit']}", f"平均 {endpoint['unit']}")
+        return words.METRICS.get(endpoint["metric"], words.text("the endpoint", "终点指标"))
+
+    def outcome(self, name: str) -> words.Text:
+        """What an outcome is called; the mean reward by its own unit where endpoints give it one."""
+        means = [self.what(item) for item in self.plan["endpoints"] if item["metric"] == "reward"]
+        own = name == "mean.reward" and means and means[0] != words.METRICS["reward"]
+        return means[0] if own else words.OUTCOMES[name]
+
     def path(self, name: str) -> str:
         """Path of one of its documents among the sources."""
         return f"{FOLDER}/{self.version.plan.slug}/{self.version.number}/{name}"
@@ -273,7 +290,7 @@ def _cell(own: Own, column: str, condition: str, outcome: str) -> None:
     style, digits = ("plain", DIGITS) if mean else ("ratio", 0)
     if not own.is_closed:
         binding, style = awaited(words.EVALUATION), "plain"
-    said, where = words.OUTCOMES[outcome], words.CONDITIONS[condition]
+    said, where = own.outcome(outcome), own.where(condition)
     en = "parent" if column == "parent" else f"arm {column}"
     zh = words.PARENT["zh"] if column == "parent" else f"{column} 臂"
     title = words.text(f"{said['en']}, {where['en']}, {en}", f"{zh}，{where['zh']}，{said['zh']}")
@@ -313,8 +330,7 @@ def digits_of(value: Any, digits: int = DIGITS) -> int:
 
 
 def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> None:
-    name, metric = endpoint_name(endpoint, result), words.METRICS.get(endpoint["metric"])
-    said = metric or words.text("the endpoint", "终点指标")
+    name, said = endpoint_name(endpoint, result), own.what(endpoint)
     for quantity, what in words.QUANTITIES.items():
         binding: dict[str, Any] = {"type": "endpoint", "endpoint": endpoint["id"], "quantity": quantity}
         binding["arms"] = list(result["arms"])
@@ -331,8 +347,8 @@ def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Non
         own.bind(
             f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']}，{what['zh']}"),
             kind="effect", digits=0 if count or value is None else digits_of(value),
-            unit=quantity if count else ("reward" if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
-            scope=words.CONDITIONS.get(endpoint["condition"]), endpoint=endpoint["id"],
+            unit=quantity if count else (endpoint["unit"] if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
+            scope=own.where(endpoint["condition"]), endpoint=endpoint["id"],
         )  # fmt: skip
 
 

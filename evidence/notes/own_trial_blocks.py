@@ -19,6 +19,7 @@ from evidence.notes.own_trials import (
     Line,
     Share,
     arms_tried,
+    backends,
     has_pilot,
     has_trials,
     reads_d,
@@ -29,6 +30,15 @@ T = text
 Block = dict[str, Any]
 _NEVER_D = T("never reads D", "从不读 D")
 _NOT_TRIED = T("adds no term", "不加项")
+_SIGNAL = T(
+    "Is there a signal? The pilot takes a retained edit of finished trajectories back, ahead of any update, and runs "
+    "the hidden tests anew. Arms are tried as they train; they stand apart and are added to nothing.",
+    "有信号吗？试点在任何更新之前撤回完成轨迹中所保留的编辑，并重新运行隐藏测试。各臂随训练试验，单独列出，不作相加。",
+)
+_CHANGED = T(
+    "Did parameters change? That an update moved them says that a term was there, and nothing of an effect.",
+    "参数改变了吗？更新改变了参数，只说明有项可加，与有没有效果无关。",
+)
 _OF_PILOT = (
     "failed.rate", "failed.positive", "positive.tests", "positive.regression", "positive.tasks", "failed.negative",
     "succeeded.rate", "ratio", "shrinkage", "capped.rate", "touched", "empty.rate", "elsewhere.rate", "replays.rate",
@@ -45,7 +55,7 @@ def signal(own: Own) -> list[Block]:
         return []
     found: list[Block] = []
     if has_pilot(own):
-        found.append(_cards(own))
+        found += [{"type": "paragraph", "text": dict(_SIGNAL)}, _cards(own)]
     found.append(_funnel(own))
     if has_pilot(own):
         items = [_bar(own, "usable", "usable"), _bar(own, "nonzero", "nonzero")]
@@ -59,7 +69,7 @@ def _cards(own: Own) -> Block:
 
     key = {name: f"[[{own.key(f'{PILOT}.{name}')}]]" for name in ("nonzero", "usable", "planned", "capped", "chosen")}
     items = [
-        item("nonzero.share", T("taking an edit back changed U", "撤回编辑改变了 U"),
+        item("nonzero.share", T("in the pilot, taking an edit back changed U", "试点中，撤回编辑改变了 U"),
              T(f"{key['nonzero']} of {key['usable']} usable queries",
                f"{key['usable']} 个可用查询中的 {key['nonzero']} 个")),
         item("usable.share", T("of the pilot's queries have a D", "试点的查询有 D"),
@@ -118,7 +128,7 @@ def _funnel(own: Own) -> Block:
                 ),
             ]
         )
-    head = T("Is there a signal? Every query and its fate", "有信号吗？每个查询及其去向")
+    head = T("Every query and its fate", "每个查询及其去向")
     return {"type": "table", "columns": [dict(head), *(dict(title) for _key, _d, title in scopes)], "rows": rows}
 
 
@@ -155,12 +165,12 @@ def changed(own: Own) -> list[Block]:
             cells.append({"figure": own.key(f"arm.{arm}.{name}")} if needs else {"text": dict(absent)})
         rows.append(cells)
     columns = [
-        T("Did parameters change?", "参数改变了吗？"), T("Updates that changed them", "改变了参数的更新"),
+        T("Arm", "臂"), T("Updates that changed them", "改变了参数的更新"),
         T("Terms applied", "施加的项"), T("Cut by the cap", "被上限截去"), T("Median of s", "s 的中位数"),
         T("Masses as defined", "质量符合定义"), T("Groups trained by edit credit alone", "只由编辑信用训练的组"),
         T("Optimiser steps", "优化步"),
     ]  # fmt: skip
-    return [{"type": "table", "columns": columns, "rows": rows}]
+    return [{"type": "paragraph", "text": dict(_CHANGED)}, {"type": "table", "columns": columns, "rows": rows}]
 
 
 def effect_head(own: Own) -> list[Block]:
@@ -190,6 +200,11 @@ def power(own: Own) -> Text:
         f"以每臂 {seeds}、假定种子间离散 {spread} 计，方案在功效 {wanted} 下能分辨 {least} 及以上的臂间之差；"
         "更小的差仍未有定论。",
     )
+
+
+def with_power(own: Own, said: Text) -> Text:
+    """A sentence with the power behind it where the plan has trials."""
+    return T(f"{said['en']} {power(own)['en']}", f"{said['zh']}{power(own)['zh']}") if has_trials(own) else said
 
 
 def cost(own: Own) -> list[Block]:
@@ -272,15 +287,18 @@ def _backend(own: Own, key: dict[str, str]) -> Block:
         if bare
         else T("Repeat on another host; compare labels, not seconds.", "在另一主机重复；比较标签，不比秒数。")
     )
+    names = backends(own)
+    by = {name: f"{{{{name:{name}}}}} [[{own.key(f'{PILOT}.backend.{name}')}]]" for name in names}
+    told = T(f" By back end: {', '.join(by.values())}.", f"按后端：{'、'.join(by.values())}。") if by else T("", "")
     return _problem(
         "execution", 1 if bare else 3,
         title=T("Sandbox back end", "沙箱后端"),
         affects=T("Every verdict of a trial, and its time.", "每次试验的裁定及其用时。"),
         evidence=T(
             f"{key['unisolated']} of {key['executed']} trials ran without isolation; {key['complete']} gave a complete "
-            "report. Replays on the same host share its faults.",
+            f"report.{told['en']} Replays on the same host share its faults.",
             f"{key['executed']} 次试验中 {key['unisolated']} 次未隔离；{key['complete']} 次报告完整。"
-            "同一主机上的重放会重复其自身的缺陷。",
+            f"{told['zh']}同一主机上的重放会重复其自身的缺陷。",
         ),
         action=action,
         done=T("Labels agree across back ends.", "不同后端的标签一致。"),

@@ -6,19 +6,25 @@ verdict, says nothing of held-out behaviour.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from evidence.models import Figure
 from evidence.notes.own_claims import write_claim
 from evidence.notes.own_figures import Own
 from evidence.notes.own_trials import arms_tried, has_pilot, has_trials, reads_d
-from evidence.notes.own_words import text
+from evidence.notes.own_words import Text, text
 
 PILOT_LAST = "pilot.cost"  # the claim of a pilot that is written after all others
 _SIGNAL = text(
     "Conditions on the other finished files: no action value, no Shapley share, no natural continuation. Says "
     "nothing of an effect.",
     "以其余已完成的文件为条件：不是动作价值，不是 Shapley 份额，也不是自然续写。与有没有效果无关。",
+)
+_SCOPE = text("These generated tasks under this parent.", "限这些生成的任务与这个父检查点。")
+_MISSING = text("An independent review; other tasks, parents and hosts.", "独立评审；其他任务、父检查点与主机。")
+_MISSING_CHANGE = text(
+    "An independent review; a measured effect, which this is not.", "独立评审；测得的效果，而这不是。"
 )
 _FACTS = text("A count of what was done. Says nothing of an effect.", "只是对所做之事的计数。与有没有效果无关。")
 _SECONDS = text("Seconds on this machine; other machines differ.", "本机上的秒数；其他机器会不同。")
@@ -42,6 +48,15 @@ def claim_trials(own: Own) -> list[str]:
     return keys
 
 
+def _said(own: Own, name: str, said: Text, kind: str, evidence: Sequence[tuple[str, str, Text]]) -> str:
+    """Write a claim with its scope and with what is still missing."""
+    missing = _MISSING_CHANGE if name in ("masses", "changed") else _MISSING
+    return write_claim(
+        own, name, said, kind, evidence, missing_en=missing["en"], missing_zh=missing["zh"], scope_en=_SCOPE["en"],
+        scope_zh=_SCOPE["zh"],
+    )  # fmt: skip
+
+
 def measured(own: Own, name: str) -> Fraction:
     """A count that was bound; 0 where it has no value, which the caller says in words."""
     return own.value(name) or Fraction(0)
@@ -60,7 +75,7 @@ def _signal(own: Own) -> str:
     )
     kind = "mechanism" if measured(own, "pilot.nonzero") else "negative"
     evidence = [(own.key("pilot.nonzero"), "supports", _SIGNAL), (own.key("pilot.usable"), "bounds", _SIGNAL)]
-    return write_claim(own, "pilot.signal", said, kind, evidence)
+    return _said(own, "pilot.signal", said, kind, evidence)
 
 
 def _failed(own: Own) -> list[str]:
@@ -75,9 +90,7 @@ def _failed(own: Own) -> list[str]:
         f"被查询的 {of} 个失败原件中，{up} 个的 D 为正：{tests} 个来自应由失败转通过的测试，{other} 个仅来自回归指示。"
         "此处，失败轨迹中的编辑获得了正的信用。",
     )
-    return [
-        write_claim(own, "pilot.failed", said, "mechanism", [(own.key("pilot.failed.positive"), "supports", _SIGNAL)])
-    ]
+    return [_said(own, "pilot.failed", said, "mechanism", [(own.key("pilot.failed.positive"), "supports", _SIGNAL)])]
 
 
 def _cap(own: Own) -> list[str]:
@@ -95,7 +108,7 @@ def _cap(own: Own) -> list[str]:
         f"The cap acts on {capped} of {some} such differences (median s {s}), {tail['en']}.",
         f"上限在 {some} 个这样的差异中对 {capped} 个起作用（s 的中位数 {s}），{tail['zh']}。",
     )
-    return [write_claim(own, "pilot.cap", said, "mechanism", [(own.key("pilot.capped"), "supports", _SIGNAL)])]
+    return [_said(own, "pilot.cap", said, "mechanism", [(own.key("pilot.capped"), "supports", _SIGNAL)])]
 
 
 def _repeated(own: Own) -> list[str]:
@@ -111,7 +124,7 @@ def _repeated(own: Own) -> list[str]:
     agree = measured(own, "pilot.replays.agree") == measured(own, "pilot.replays")
     agree = agree and measured(own, "pilot.repeats.agree") == measured(own, "pilot.repeats")
     evidence = [(own.key(f"pilot.{name}.agree"), "supports", _FACTS) for name in ("replays", "repeats")]
-    return [write_claim(own, "pilot.repeatability", said, "mechanism" if agree else "negative", evidence)]
+    return [_said(own, "pilot.repeatability", said, "mechanism" if agree else "negative", evidence)]
 
 
 def _masses(own: Own) -> list[str]:
@@ -128,7 +141,7 @@ def _masses(own: Own) -> list[str]:
         f"{zh}，其带号质量与绝对质量符合广播与局部信用按定义共有的值。",
     )
     evidence = [(own.key(f"arm.{arm}.masses"), "supports", _MASS) for arm in arms]
-    return [write_claim(own, "masses", said, "mechanism", evidence)]
+    return [_said(own, "masses", said, "mechanism", evidence)]
 
 
 def _changed(own: Own) -> list[str]:
@@ -141,7 +154,7 @@ def _changed(own: Own) -> list[str]:
     said = text(f"Parameters changed in {en}.", f"参数改变于：{zh}。")
     kind = "description" if any(measured(own, f"arm.{arm}.changed") for arm in arms) else "negative"
     evidence = [(own.key(f"arm.{arm}.changed"), "supports", _FACTS) for arm in arms]
-    return [write_claim(own, "changed", said, kind, evidence)]
+    return [_said(own, "changed", said, kind, evidence)]
 
 
 def _cost(own: Own) -> str:
@@ -155,4 +168,4 @@ def _cost(own: Own) -> str:
         f"含准备、验证与清理，不含排队。其中 {bare} 次未隔离执行。",
     )
     evidence = [(own.key("pilot.service.mean"), "supports", _SECONDS), (own.key("pilot.executed"), "bounds", _FACTS)]
-    return write_claim(own, PILOT_LAST, said, "cost", evidence)
+    return _said(own, PILOT_LAST, said, "cost", evidence)

@@ -16,6 +16,12 @@ _USABLE = text("usable queries", "可用的查询")
 _NONZERO = text("queries where taking the edit back changed U", "撤回编辑改变了 U 的查询")
 _FAILED = text("queried originals that failed", "被查询的失败原件")
 _CHOSEN = text("queries in which a block was chosen", "已选出编辑块的查询")
+_UP = text("failed originals with a positive D", "D 为正的失败原件")
+_GOOD = text("queried originals that succeeded", "被查询的成功原件")
+_ASKED = text("queries to be executed", "应执行的查询")
+_ASKED_FAILED = text("failed originals to be executed", "应执行的失败原件")
+_REPLAYED = text("complete replays", "完整的重放")
+_REPEATED = text("complete repeats", "完整的重复")
 _EXECUTED = text("executed trials of the scope", "该范围执行的试验")
 _TERMS = text("terms that updates applied", "更新所施加的项")
 _UPDATES = text("updates of the arm", "该臂的更新")
@@ -97,15 +103,19 @@ LINES: Mapping[str, Text] = {
     "queue.mean": text("Mean wait in the queue", "平均排队时间"),
     "wall": text("Wall time of its runs, added up", "其各次运行的墙钟时间之和"),
 }
+BACKEND = text("Trials of a sandbox back end", "某沙箱后端的试验")
 PER: Mapping[str, Text] = {
     **dict.fromkeys(("zero", "positive", "negative", "nonzero", "nonzero.rate", "nonzero.share"), _USABLE),
     **dict.fromkeys(("capped", "capped.rate", "shrinkage", "elsewhere", "elsewhere.rate"), _NONZERO),
     **dict.fromkeys(("failed.nonzero", "failed.positive", "failed.negative", "failed.rate"), _FAILED),
     **dict.fromkeys(("ratio", "touched", "empty", "empty.rate"), _CHOSEN),
     **dict.fromkeys(("executed", "complete", "unisolated", "service.mean", "service.p95", "queue.mean"), _EXECUTED),
-    **dict.fromkeys(
-        ("replays", "replays.agree", "replays.rate", "repeats", "repeats.agree", "repeats.rate"), _EXECUTED
-    ),
+    **dict.fromkeys(("positive.tests", "positive.regression", "positive.tasks"), _UP),
+    **dict.fromkeys(("succeeded.nonzero", "succeeded.rate"), _GOOD),
+    **dict.fromkeys(("replays.agree", "replays.rate"), _REPLAYED),
+    **dict.fromkeys(("repeats.agree", "repeats.rate"), _REPEATED),
+    **dict.fromkeys(("missing", "missing.rate"), _ASKED),
+    **dict.fromkeys(("missing.failed", "missing.failed.rate"), _ASKED_FAILED),
     **dict.fromkeys(("applied", "moved", "masses", "masses.rate"), _TERMS),
     **dict.fromkeys(("changed", "updates", "changed.rate", "edit_only"), _UPDATES),
 }
@@ -120,8 +130,8 @@ SHORT: Mapping[str, Text] = {
     "executed": text("Trials", "试验"),
     "complete": text("Complete", "完整"),
     "unisolated": text("Unisolated", "未隔离"),
-    "service.mean": text("Service, mean", "服务时间，平均"),
-    "service.p95": text("Service, high percentile", "服务时间，高分位"),
-    "queue.mean": text("Waiting, mean", "排队，平均"),
-    "wall": text("Runs, wall time", "运行墙钟时间"),
+    "service.mean": text("Service, mean, s", "服务时间，平均，秒"),
+    "service.p95": text("Service, high percentile, s", "服务时间，高分位，秒"),
+    "queue.mean": text("Waiting, mean, s", "排队，平均，秒"),
+    "wall": text("Runs, wall time, s", "运行墙钟时间，秒"),
 }

@@ -173,6 +173,12 @@ def reads_d(own: Own, arm: str) -> bool:
     return settings is not None and settings["mode"] != SELECT
 
 
+def backends(own: Own) -> list[str]:
+    """Names of the sandbox back ends that executed trials of the pilot, as its document has them."""
+    body = document_of_trials(own, PILOT_TIMES_FILE) or {}
+    return [name for name in body.get("pilot", {}).get("backends", {}) if name]
+
+
 def bind_trials(own: Own) -> None:
     """Every figure of the trials, counts before what is derived from them; nothing for a plan that tries nothing."""
     if not has_trials(own):
@@ -184,6 +190,7 @@ def bind_trials(own: Own) -> None:
         scope.derive((*SIGNAL, *SHARES))
         times = _Scope(own, PILOT, words.PILOT, PILOT_TIMES_FILE, "pilot", True)
         times.bind([line for line in TOOK if line.name != "wall"], "cost")
+        times.bind([Line(f"backend.{name}", f"backends/{name}", TIMES) for name in backends(own)], "cost")
     for arm in arms_tried(own):
         where = words.text(f"arm {arm}", f"{arm} 臂")
         scope = _Scope(own, f"arm.{arm}", where, ARMS_FILE, f"arms/{arm}", reads_d(own, arm))
@@ -219,7 +226,7 @@ class _Scope:
 
     def __init__(self, own: Own, key: str, where: words.Text, file: str, place: str, d: bool):
         self.own, self.key, self.where, self.file, self.place, self.d = own, key, where, file, place, d
-        self.body = _document(own, file)
+        self.body = document_of_trials(own, file)
 
     def _value(self, place: str) -> Value:
         found: Any = self.body
@@ -253,7 +260,7 @@ class _Scope:
         return {"type": "pointer", "source": self.own.path(self.file), "pointer": pointer}
 
     def _title(self, name: str) -> words.Text:
-        what = words.LINES[name]
+        what = words.LINES.get(name, words.BACKEND)
         return words.text(f"{what['en']}, {self.where['en']}", f"{self.where['zh']}，{what['zh']}")
 
     def derive(self, shares: Sequence[Share]) -> None:
@@ -280,7 +287,7 @@ class _Scope:
             )  # fmt: skip
 
 
-def _document(own: Own, file: str) -> dict[str, Any] | None:
+def document_of_trials(own: Own, file: str) -> dict[str, Any] | None:
     """One of its documents as it is held among the sources; None before there is one."""
     source = Source.objects.filter(study=own.study, path=own.path(file)).select_related("current").first()
     if source is None or source.current is None:

@@ -21,6 +21,7 @@ CONDITIONS: Mapping[str, Text] = {
     "standard": text("without injected failures", "无注入失败"),
     "stress": text("under injected failures", "注入失败下"),
 }
+HELD_OUT = text("on held-out tasks", "留出任务上")
 METRICS: Mapping[str, Text] = {
     "reward": text("reward", "奖励"),
     "success": text("success", "成功"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
@@ -152,6 +153,35 @@ def figure_why(chip: Chip | None) -> str:
 def plain_label(columns: list[rich.Said], at: int) -> str:
     """Text of a column's title, for tables that become cards."""
     return columns[at].plain if at < len(columns) else ""
+
+
+SHORT_LABEL, SHORT_WORDS, MOST_GRID = 5, 24, 5
+
+
+@register.filter
+def long_labels(rows: Sequence[Any]) -> bool:
+    """Whether some label of a source needs more room than R1."""
+    return any(len(row.reference) > SHORT_LABEL for row in rows)
+
+
+@register.filter
+def is_numeric(block: Mapping[str, Any], at: int) -> bool:
+    """Whether a column of a table holds figures, or a few words where there is none; never the leading one."""
+    cells = [row[at] for row in block["rows"] if at < len(row)]
+    some = any(cell.get("figure") for cell in cells)
+    return at > 0 and some and all(cell.get("figure") or _is_short(cell) for cell in cells)
+
+
+def _is_short(cell: Mapping[str, Any]) -> bool:
+    said = cell.get("text")
+    return said is not None and len(said.plain) <= SHORT_WORDS and "data-figure" not in str(said)
+
+
+@register.filter
+def is_grid(block: Mapping[str, Any]) -> bool:
+    """Whether a table is a small grid of figures, which stays a table on a phone."""
+    columns = len(block["columns"])
+    return columns <= MOST_GRID and all(is_numeric(block, at) for at in range(1, columns))
 
 
 @register.simple_tag
