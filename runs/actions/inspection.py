@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from runs.actions.admission import check_admission
 from runs.actions.drafts import StaleDraft
 from runs.actions.jobs import ensure_job, finish
 from runs.actions.plans import freeze_plan, parse_plan_text
@@ -127,9 +128,11 @@ def freeze_preview(plan: Plan, bindings: dict[str, Any]) -> dict[str, Any]:
     """The body that a freeze would store: plan, arms, failure schedule, pairs, bindings. Stores nothing.
 
     Raises ``PlanInvalid`` as the freeze itself would, for instance where a strict pair differs in more
-    than its treatment.
+    than its treatment, or where the controls of a task failed.
     """
-    return freeze_body(parse_plan_text(plan.draft_text), bindings)
+    body = freeze_body(parse_plan_text(plan.draft_text), bindings)
+    check_admission(body, plan.study)
+    return body
 
 
 def freeze_inspected(plan: Plan, *, by: Actor, at: datetime) -> PlanVersion:

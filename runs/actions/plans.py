@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from django.db import transaction
 
+from runs.actions.admission import check_admission
 from runs.actions.receipts import append_receipt
 from runs.actions.transitions import move_plan
 from runs.errors import AlreadyFrozen, DomainError, StaleTransition
@@ -151,7 +152,8 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     """Freeze the draft with the identities that the engine described.
 
     Stores the canonical body, its arms and its failure schedule, checks every strict pair field by
-    field (``PlanInvalid`` if more than the declared treatment differs) and writes a receipt. Raises
+    field (``PlanInvalid`` if more than the declared treatment differs, or where the controls of a task
+    failed: see ``admission``) and writes a receipt. Raises
     ``AlreadyFrozen``, or ``StaleTransition`` where the draft was saved again after ``plan`` was read.
     """
     if plan.state != "draft":
@@ -161,6 +163,7 @@ def freeze_plan(plan: Plan, bindings: dict[str, Any], *, by: Actor, at: datetime
     problems = [problem for endpoint in body["plan"]["endpoints"] for problem in check_endpoint(endpoint, arms)]
     if problems:
         raise PlanInvalid(problems)
+    check_admission(body, plan.study)
     data = canonical_bytes(body)
     sha = sha256_hex(data)
     with transaction.atomic():

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from runs.presenters.catalogue.planform import FormList, FormSection, anchor, walk
 from runs.presenters.catalogue.yamltext import Path, dotted_of, lines_of, path_of
+from runs.presenters.controls import KIND_WORDS
 from workbench.contracts.errors import Problem
 
 _ENDPOINT = re.compile(r"endpoints\.(.+)\.([a-z]+(?:\.kind|\.arms)?)")
@@ -30,6 +31,12 @@ class Placed:
 
 _RANGE = re.compile(r"(int|float) in \[(\S+), (\S+)\]")
 _ITEMS = re.compile(r"(\d+) to (\d+) items")
+_CONTROL = re.compile(r"control (\w+) (passed|failed)")
+_ADMITTED = re.compile(r"control (\w+) (passes|fails): record (\d+) of its task set")
+
+
+def _kind_word(kind: str) -> str:
+    return str(KIND_WORDS[kind][0]) if kind in KIND_WORDS else kind
 
 
 def in_words(text: str) -> str:
@@ -42,6 +49,17 @@ def in_words(text: str) -> str:
         return _("%(kind)s, %(low)s to %(high)s") % {"kind": kind, "low": ranged.group(2), "high": ranged.group(3)}
     if items:
         return _("%(low)s to %(high)s items") % {"low": items.group(1), "high": items.group(2)}
+    control, admitted = _CONTROL.fullmatch(text), _ADMITTED.fullmatch(text)
+    if control:
+        words = _("control %(kind)s passed") if control.group(2) == "passed" else _("control %(kind)s failed")
+        return words % {"kind": _kind_word(control.group(1))}
+    if admitted:
+        words = (
+            _("control %(kind)s passes: record %(n)s of its task set")
+            if admitted.group(2) == "passes"
+            else _("control %(kind)s fails: record %(n)s of its task set")
+        )
+        return words % {"kind": _kind_word(admitted.group(1)), "n": admitted.group(3)}
     for start, words in (
         ("one of ", _("one of %(rest)s")),
         ("no such field; known: ", _("no such field; known: %(rest)s")),
