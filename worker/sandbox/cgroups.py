@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import time
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
@@ -24,17 +22,10 @@ class Groups:
     def __init__(self, folders: dict[str, Path]):
         self.folders = folders
 
-    def joining(self, argv: Sequence[str]) -> list[str]:
-        """``argv`` run by a shell that joins the groups first: everything that it starts belongs to them.
-
-        Not a function between fork and exec: with one, Python copies the page tables of the whole calling process,
-        which costs a process that holds a model more than the sandbox itself.
-        """
-        if not self.folders:
-            return list(argv)
-        places = [shlex.quote(str(folder / "cgroup.procs")) for folder in dict.fromkeys(self.folders.values())]
-        script = "".join(f"echo $$ > {place} && " for place in places)
-        return ["/bin/sh", "-c", script + 'exec "$@"', "sh", *argv]
+    def join(self, pid: int) -> None:
+        """A process that waits joins: everything that it starts belongs to the groups. Raises ``OSError``."""
+        for folder in set(self.folders.values()):
+            (folder / "cgroup.procs").write_text(str(pid))
 
     def is_out_of_memory(self) -> bool:
         """Whether the kernel ended a process while the group met its own bound on memory.

@@ -41,10 +41,13 @@ def run_group(
     keep: int,
     before: Callable[[], None] | None = None,
     inherited: Sequence[int] = (),
+    started: Callable[[], None] | None = None,
 ) -> Ended:
     """Run to the end, or to ``wall_s`` seconds; the whole group is killed either way. Raises ``SandboxFault``.
 
-    ``inherited``: descriptors that it keeps beside the three standard ones.
+    ``inherited``: descriptors that it keeps beside the three standard ones. ``started`` is called once it runs, before
+    anything is read or written; what it raises ends the group and passes on. ``before`` runs between fork and exec,
+    which is dear where this process is large: see ``gate``.
     """
     try:
         process = subprocess.Popen(
@@ -62,6 +65,8 @@ def run_group(
         raise SandboxFault(f"sandbox: {argv[0]} could not be started ({error})") from error
     try:
         reach("sandbox")
+        if started is not None:
+            started()
         kept, sizes, timed_out = _read(process, stdin, time.monotonic() + wall_s, keep)
     finally:
         kill_group(process)
