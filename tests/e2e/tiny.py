@@ -128,10 +128,12 @@ class Ran:
     facts: dict[str, list[str]]
 
 
-def run_tiny(home: Path, cache: Path, slug: str = SLUG, scale: str = "tiny", **extra: str) -> Ran:
+def run_tiny(
+    home: Path, cache: Path, slug: str = SLUG, scale: str = "tiny", *, timeout_s: float = TIMEOUT_S, **extra: str
+) -> Ran:
     """``manage.py study run`` on a home without a server, to its closure."""
     done = manage(
-        home, "study", "run", slug, "--scale", scale, "--json", timeout_s=TIMEOUT_S,
+        home, "study", "run", slug, "--scale", scale, "--json", timeout_s=timeout_s,
         WORKBENCH_CACHE_HOME=str(cache), **extra,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
@@ -142,9 +144,11 @@ def run_tiny(home: Path, cache: Path, slug: str = SLUG, scale: str = "tiny", **e
 NO_EXCERPTS = 13  # the bundled study binds receipts and endpoints; it quotes nothing
 
 
-def verified(home: Path, cache: Path, *, nothing_in: tuple[int, ...] = (), **extra: str) -> dict[str, Any]:
+def verified(
+    home: Path, cache: Path, *, nothing_in: tuple[int, ...] = (), timeout_s: float = 300, **extra: str
+) -> dict[str, Any]:
     """``manage.py verify`` finds no problem, with something to check in every step but ``nothing_in``; its report."""
-    done = manage(home, "verify", "--json", timeout_s=300, WORKBENCH_CACHE_HOME=str(cache), **extra)
+    done = manage(home, "verify", "--json", timeout_s=timeout_s, WORKBENCH_CACHE_HOME=str(cache), **extra)
     assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
     report = last_object(done.stdout)
     assert report["ok"] is True and [step["step"] for step in report["steps"]] == list(range(1, 18))
