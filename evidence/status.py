@@ -15,9 +15,12 @@ partly · (8) the kind's own demand on the plan's endpoint: not_established, pen
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import transaction
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
@@ -353,8 +356,29 @@ def promises_endpoint(figure: FigureVersion | None, version: ClaimVersion) -> bo
     )
 
 
-def refresh_claim(claim: Claim, *, at: datetime) -> Derived:
+_PUT_OFF: ContextVar[dict[int, Claim] | None] = ContextVar("claims whose status is derived at the end", default=None)
+
+
+@contextmanager
+def derived_once(*, at: datetime) -> Iterator[None]:
+    """Within it a claim may be written and linked many times; its status is derived at the end. One transaction."""
+    waiting: dict[int, Claim] = {}
+    with transaction.atomic():
+        token = _PUT_OFF.set(waiting)
+        try:
+            yield
+        finally:
+            _PUT_OFF.reset(token)
+        for claim in waiting.values():
+            refresh_claim(claim, at=at)
+
+
+def refresh_claim(claim: Claim, *, at: datetime) -> None:
     """Write the derived status to the claim's head; a change leaves a line in the audit log. Inside a transaction."""
+    waiting = _PUT_OFF.get()
+    if waiting is not None:
+        waiting[claim.pk] = claim
+        return
     found = derive(claim)
     before = Claim.objects.filter(pk=claim.pk).values_list("status", flat=True).get()
     Claim.objects.filter(pk=claim.pk).update(
@@ -369,7 +393,6 @@ def refresh_claim(claim: Claim, *, at: datetime) -> Derived:
             detail=f"{before} -> {found.status}; cap {found.cap}",
         )  # fmt: skip
     project(claim)
-    return found
 
 
 def refresh_claims_of(version: PlanVersion, *, at: datetime) -> None:

@@ -84,7 +84,14 @@ def answers() -> QuerySet[Review]:
 
 
 def expected(study: Study, claim: Claim | None = None) -> dict[Key, int]:
-    """(kind, key) -> key of the claim, of everything that waits in a study, or of one claim. Three queries."""
+    """(kind, key) -> key of the claim, of everything that waits in a study, or of one claim. Three queries.
+
+    Two of a claim that nobody has reviewed: every standing link waits, and nothing else can.
+    """
+    if claim is not None and not Review.objects.filter(claim=claim).exists():
+        standing = Link.objects.filter(study=study, claim=claim, withdrawal__isnull=True)
+        standing = standing.exclude(claim__status=Claim.WITHDRAWN)
+        return {(LINK, pk): claim.pk for pk in standing.values_list("pk", flat=True)}
     of_claim = {} if claim is None else {"claim": claim}
     found: dict[Key, int] = {}
     for kind, rows in ((LINK, links()), (ANSWER, answers())):

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import timedelta
 
 from django.utils import timezone
 
+from evidence.actions.figures import fill_pending
 from evidence.actions.sources import collect_own
-from evidence.models import Source
+from evidence.models import Claim, Figure, Source
 from evidence.notes.generated import generate_notes, without_notes
 from runs.actions.actors import service_actor
 from runs.models import Execution, Study
@@ -47,13 +49,21 @@ def await_written(seconds: float) -> bool:
     return True
 
 
-def collect_missing() -> int:
-    """Collect where a closed execution has no source yet, because a worker ended between closing and collecting."""
-    if not _uncollected():
+def collect_missing(*, settled_s: float = 0.0) -> int:
+    """Collect where a closed execution has no source yet, because a worker ended between closing and collecting.
+
+    Nothing while one was closed less than ``settled_s`` ago: the worker that closed it is at it.
+    """
+    if not _uncollected() or _closed_lately(settled_s):
         return 0
     closed = Execution.objects.filter(state="closed")
     studies = Study.objects.filter(plans__versions__execution__in=closed).distinct()
     return sum(collect_sources(study) for study in studies)
+
+
+def _closed_lately(seconds: float) -> bool:
+    since = timezone.now() - timedelta(seconds=seconds)
+    return seconds > 0 and Execution.objects.filter(state="closed", updated_at__gt=since).exists()
 
 
 AGAIN_S = 60.0  # after which notes that could not be written are tried again
@@ -61,18 +71,40 @@ _TRIED: dict[int, float] = {}  # execution -> when this process last tried to ma
 
 
 def write_notes(execution: Execution) -> bool:
-    """Generate the notes of a bundled study from a closed execution; False where that failed, which is logged."""
+    """Fill what waited for a closed execution, and generate the notes of a bundled study; False where that failed.
+
+    A failure is logged. The generated figures are filled by what generates them; people's own after that.
+    """
     try:
         generate_notes(execution, by=service_actor("worker"), at=timezone.now())
+        _fill(execution)
     except Exception:  # what has been committed stands
         logger.exception("notes from execution %s were not written", execution.uid)
         return False
     return True
 
 
-def write_missing_notes() -> int:
-    """Generate where a closed execution of a bundled study has no notes yet; how many were written."""
-    now = time.monotonic()
-    found = [item for item in without_notes() if now - _TRIED.get(item.pk, -AGAIN_S) >= AGAIN_S]
+def _fill(execution: Execution) -> None:
+    """Pending effect figures of the closed plan, and what people claim on it; the worker wrote its own just now."""
+    version, worker = execution.plan_version, service_actor("worker")
+    if not Execution.objects.filter(pk=execution.pk, state="closed").exists():
+        return
+    figures = Figure.objects.filter(current__plan_version=version, state=Figure.PENDING)
+    claims = Claim.objects.filter(current__plan_version=version).exclude(current__actor=worker)
+    if figures.exists() or claims.exists():
+        fill_pending(version, by=worker, at=timezone.now())
+
+
+def write_missing_notes(*, settled_s: float = 0.0) -> int:
+    """Generate where an execution of a bundled study has no notes yet, closed or with an ended pilot; how many.
+
+    One that was closed less than ``settled_s`` ago is left to the worker that closed it: twice the work is no gain.
+    """
+    now, since = time.monotonic(), timezone.now() - timedelta(seconds=settled_s)
+    found = [
+        item
+        for item in without_notes()
+        if now - _TRIED.get(item.pk, -AGAIN_S) >= AGAIN_S and not (item.state == "closed" and item.updated_at > since)
+    ]
     _TRIED.update((item.pk, now) for item in found)
     return sum(write_notes(item) for item in found)

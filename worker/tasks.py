@@ -36,8 +36,8 @@ def reap() -> None:
     """Look for lost leases and messages, imports that nobody moves, closings to collect, and what is due a minute."""
     lifecycle.reap()
     imports.resend_stale(timezone.now())
-    closing.collect_missing()
-    closing.write_missing_notes()
+    closing.collect_missing(settled_s=closing.AGAIN_S)
+    closing.write_missing_notes(settled_s=closing.AGAIN_S)
     housekeeping.tick(timezone.now())
 
 

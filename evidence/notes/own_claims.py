@@ -13,7 +13,8 @@ from evidence.actions.claims import ClaimRefused, add_claim
 from evidence.actions.links import add_link
 from evidence.models import Claim, Figure, Link
 from evidence.notes import own_words as words
-from evidence.notes.own_figures import Own, endpoint_name, endpoints
+from evidence.notes.own_figures import Given, Own, endpoint_name, endpoints
+from evidence.status import derived_once
 
 ANEW = "written anew from the closed execution"
 DESCRIPTION = "description"
@@ -39,7 +40,13 @@ def write_claim(
 
     Before the execution is closed nothing that is written already is written anew.
     """
-    key = own.key(name)
+    with derived_once(at=own.at):
+        return _written(own, own.key(name), text, kind, evidence, given)
+
+
+def _written(
+    own: Own, key: str, text: words.Text, kind: str, evidence: Sequence[tuple[str, str, words.Text]], given: Given
+) -> str:
     claim = Claim.objects.filter(study=own.study, key=key).select_related("current").first()
     mine = claim is not None and claim.current is not None and claim.current.actor_id == own.by.pk
     if claim is None or (mine and own.is_closed):

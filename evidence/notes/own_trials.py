@@ -199,7 +199,7 @@ def bind_trials(own: Own) -> None:
         _Scope(own, f"arm.{arm}", where, TIMES_FILE, f"scopes/{arm}", reads_d(own, arm)).bind(TOOK, "cost")
     for arm in (item["key"] for item in own.plan["arms"]):
         where = words.text(f"arm {arm}", f"{arm} 臂")
-        scope = _Scope(own, f"arm.{arm}", where, ARMS_FILE, f"arms/{arm}", arm in arms_tried(own))
+        scope = _Scope(own, f"arm.{arm}", where, ARMS_FILE, f"arms/{arm}", reads_d(own, arm))
         scope.bind(CHANGES, "parameter_change")
         tried = [item for item in OF_ARM if item.name == "changed.rate" or arm in arms_tried(own)]
         scope.derive(tried)

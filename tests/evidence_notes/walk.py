@@ -16,7 +16,7 @@ from typing import Any
 
 from django.utils.translation import override
 
-from evidence.binding.figures import recompute
+from evidence.binding.figures import Resolver, recompute
 from evidence.binding.numbers import bare_numbers
 from evidence.binding.tokens import check_declared
 from evidence.models import Claim, Excerpt, Figure, FigureVersion, NotesVersion, Source, SourceVersion
@@ -114,7 +114,7 @@ class Walk:
 
     def __init__(self, study: Study, language: str = "en"):
         self.study, self.language = study, "zh-hans" if language.startswith("zh") else "en"
-        self.found = Walked()
+        self.found, self.resolver = Walked(), Resolver(study)
         self.figures = {str(row.uid): row for row in Figure.objects.filter(study=study).select_related("current")}
         self.hashes = {
             *SourceVersion.objects.filter(source__study=study).values_list("sha256", flat=True),
@@ -189,7 +189,7 @@ class Walk:
             self.found.wrong.append(f"figure {element.attributes['data-figure']}: none of this study")
             return
         self.found.chips.append(figure.key)
-        again = recompute(figure)
+        again = recompute(figure, self.resolver)
         with override(self.language):
             stands = shown(figure.current, figure.state)
         if again.value != figure.current.value:

@@ -25,12 +25,12 @@ from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.plan_schema import EDIT_CREDITS
 
 
-def build(batches: int = 2, trained: int = 2) -> World:
+def build(batches: int = 2, trained: int = 2, study: str = "edit-credit") -> World:
     """``trained`` of ``batches`` are done in every arm."""
     world = World(rng=random.Random(11))
     with transaction.atomic():
         actor = service_actor("scheduler")
-        _freeze(world, actor, batches)
+        _freeze(world, actor, batches, study)
         _start(world, actor)
         body = plan_body(world.version)
         parent = m.Run.objects.filter(execution=world.execution).first().parent_checkpoint
@@ -48,7 +48,7 @@ def build(batches: int = 2, trained: int = 2) -> World:
     return world
 
 
-def _freeze(world: World, actor: Any, batches: int) -> None:
+def _freeze(world: World, actor: Any, batches: int, study: str) -> None:
     task_set = store_task_set(canonical_bytes(tasks()), environment="code_repair", version="1")
     found = list(task_set.all_tasks())
     splits = {
@@ -71,10 +71,10 @@ def _freeze(world: World, actor: Any, batches: int) -> None:
         "task_set": {"sha256": task_set.sha256, "splits": splits},
     }  # fmt: skip
     world.study = ensure_study(
-        "edit-credit", title={"en": "Edit credit", "zh": "编辑信用"},
+        study, title={"en": "Edit credit", "zh": "编辑信用"},
         summary={"en": "One edit taken back.", "zh": "收回一次编辑。"}, by=actor, at=world.tick(), visibility="public",
     )  # fmt: skip
-    text = json.dumps(document(batches), ensure_ascii=False)
+    text = json.dumps({**document(batches), "study": study}, ensure_ascii=False)
     world.plan = save_draft(world.study, "tried", text, by=actor, at=world.tick())
     world.version = freeze_plan(world.plan, bindings, by=actor, at=world.tick())
     world.plan.refresh_from_db()
