@@ -3,12 +3,16 @@
 PORT ?= 8000
 SETUP := PYTHON="$(PYTHON)" sh .ci/setup
 RUN := .venv/bin/python
+# Compiled files are kept, whatever the caller's environment says: otherwise each process compiles every test again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN) -m pytest
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup setup-tests run test test-slow test-kill load check audit bench study doctor clean
+.PHONY: help setup setup-tests run test test-gate test-slow test-kill load check audit bench study doctor clean
 
 help:
 	@echo "make run [PORT=8000]  set up, start everything, run the bundled study at its small scale"
 	@echo "make test             set up and run the everyday tests"
+	@echo "make test-gate        broader sweeps and end-to-end runs; with make test, what continuous integration runs"
 	@echo "make check            format, lint, types, import contracts, migrations, installed packages, vulnerabilities"
 	@echo "make audit            known vulnerabilities of installed packages; status 3: could not be looked up"
 	@echo "make study            run the bundled study at its full scale"
@@ -26,16 +30,19 @@ run: setup
 	@exec $(RUN) manage.py up --port $(PORT) --study fatal-mask-pair --scale small
 
 test: setup-tests
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not kill" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not slow and not kill and not gate" $(ARGS)
+
+test-gate: setup-tests
+	@$(PYTEST) $(PARALLEL) -m "gate and not slow and not kill" $(ARGS)
 
 test-slow: setup-tests
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m "slow and not kill" $(ARGS)
+	@$(PYTEST) -m "slow and not kill" $(ARGS)
 
 test-kill: setup-tests
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m kill $(ARGS)
+	@$(PYTEST) -m kill $(ARGS)
 
 load: setup-tests
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -m slow tests/load $(ARGS)
+	@$(PYTEST) -m slow tests/load $(ARGS)
 
 check: setup-tests
 	$(RUN) -m ruff format --check .

@@ -46,6 +46,7 @@ def plan(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.filterwarnings("ignore")  # the libraries that are compared with warn about their own defaults
 def test_every_comparison_is_measured(plan: dict[str, Any], tmp_path: Path) -> None:
     """Ratios with their spread, losses equal to 1e-6, gradients to 1e-5 of the greatest, and the machine."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .chat_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +38,7 @@ print("both trained")
 """
 
 
+@pytest.mark.gate
 def test_nf4_finds_bitsandbytes_after_a_start_without_it(tmp_path):
     tiny_model(64, layers=2).save_pretrained(tmp_path / "model")
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}

@@ -155,6 +155,7 @@ def test_service_takes_and_gives_wire_values(make_world: Callable[..., Any]) -> 
         handle("train", {}, store=MemoryStore(), cache_dir=world.cache_dir, progress=seen.append)
 
 
+@pytest.mark.gate
 def test_engine_imports_neither_django_nor_celery() -> None:
     code = (
         "import sys, worker.engine.service as s, worker.engine.update; print({'django', 'celery'} & set(sys.modules))"

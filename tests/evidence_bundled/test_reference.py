@@ -56,6 +56,7 @@ def test_an_interrupted_import_goes_on_where_it_was(records: Records) -> None:
     assert [item["notes"] for item in records.said] == [1, 1]
 
 
+@pytest.mark.gate
 def test_a_second_import_changes_nothing(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither by the short way nor by the whole way through every record."""
     before = Receipt.objects.count()
@@ -182,6 +183,7 @@ def test_another_version_of_a_source_marks_what_rests_on_it(records: Records, cl
     assert "stale" in page
 
 
+@pytest.mark.gate
 def test_every_source_shakes_something(records: Records) -> None:
     """Whichever source is replaced, at least one figure, claim or section of the page is marked with it as cause."""
     for source in list(Source.objects.order_by("pk")):

@@ -20,8 +20,8 @@ from .build import PASSWORD
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 VIEWS = [
-    pytest.param({"color_scheme": "light"}, id="desk-light"),
-    pytest.param({"color_scheme": "dark"}, id="desk-dark"),
+    pytest.param({"color_scheme": "light"}, id="desk-light", marks=pytest.mark.gate),
+    pytest.param({"color_scheme": "dark"}, id="desk-dark", marks=pytest.mark.gate),
     pytest.param({**PHONE, "color_scheme": "light"}, id="phone"),
 ]
 SERIOUS = ("serious", "critical")

@@ -112,6 +112,7 @@ def test_keys_walk_the_queue_and_the_quotations(site: Site, watched: Watched) ->
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("context", [{"viewport": {"width": 390, "height": 844}}], indirect=True)
 def test_on_a_phone_the_halves_stack_with_a_switch(site: Site, watched: Watched) -> None:
     page = watched.page
@@ -129,6 +130,7 @@ def test_on_a_phone_the_halves_stack_with_a_switch(site: Site, watched: Watched)
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 def test_two_reviewers_get_two_items(site: Site, watched: Watched) -> None:
     page = watched.page
     taken = []

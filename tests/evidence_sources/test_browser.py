@@ -14,6 +14,7 @@ from tests.pages.browser.conftest import Site, Watched, served
 from tests.pages.browser.conftest import browser as browser
 from tests.pages.browser.conftest import context as context
 from tests.pages.browser.conftest import watched as watched
+from tests.sweeps import sweep
 
 pytestmark = pytest.mark.browser
 
@@ -87,7 +88,7 @@ def test_a_file_is_uploaded_and_a_next_version_compared(reader: Watched, site: S
     assert reader.complaints == []
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", sweep([390, 1440], 1))
 def test_nothing_serious_and_nothing_too_wide(reader: Watched, site: Site, width: int) -> None:
     page, found = reader.page, []
     page.set_viewport_size({"width": width, "height": 844})

@@ -26,6 +26,7 @@ from tests.runs import databases
 from tests.runs.builders import add_group, build_world
 from tests.runs.scripted import Lab
 from tests.runs.test_advance import ALONE
+from tests.sweeps import sweep
 from workbench import db
 from workbench.blobs import BlobStore
 from workbench.home import initialise
@@ -87,7 +88,7 @@ def writing(work: Callable[[int], None]) -> Iterator[list[int]]:
         assert not thread.is_alive() and not failed, failed
 
 
-@pytest.mark.parametrize("name", ["backup.tar.zst", "folder"])
+@pytest.mark.parametrize("name", sweep(["backup.tar.zst", "folder"], 1))
 def test_backup_under_load_restored_elsewhere_verifies(
     request: pytest.FixtureRequest, database: BaseDatabaseWrapper, lab: Lab, tmp_path: Path, settings: Any, name: str
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.tiny import postgres_rows, rows
+from tests.sweeps import sweep
 from tests.workbench.processes import environment
 from workbench.settings import BASE_DIR
 
@@ -56,14 +57,16 @@ def check(found: list[tuple[int, str, int]]) -> None:
     assert [missing for _, _, missing in found] == [0] * len(found)
 
 
-def test_on_sqlite(tmp_path: Path) -> None:
+@pytest.mark.parametrize("starts", sweep([2, STARTS], 1))
+def test_on_sqlite(tmp_path: Path, starts: int) -> None:
     home = tmp_path / "home"
-    check(start_together(tmp_path, [home] * STARTS))
+    check(start_together(tmp_path, [home] * starts))
     assert rows(home, "SELECT COUNT(*) FROM runs_user") == [(1,)]
     names = rows(home, "SELECT app, name FROM django_migrations")
     assert len(names) == len(set(names))
 
 
+@pytest.mark.gate
 @pytest.mark.postgres
 def test_on_postgresql_from_different_homes(tmp_path: Path, fresh_postgres_url: str) -> None:
     """Homes of their own share no file lock: the database's own lock keeps them apart."""

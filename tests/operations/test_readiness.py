@@ -71,6 +71,7 @@ def test_a_database_that_is_away(serving: Any, tmp_path: Path, django_db_blocker
         assert "private-folder" not in str(checks)
 
 
+@pytest.mark.gate
 @pytest.mark.postgres
 def test_a_postgresql_server_that_is_gone(serving: Any, postgres_server: Postgres, django_db_blocker: Any) -> None:
     """The database is dropped under an open connection; its name and password are not told."""

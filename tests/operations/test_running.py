@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.servers import wait_until
 from tests.workbench.processes import Up, manage, up
 
@@ -51,6 +53,7 @@ def test_a_running_server_is_ready_measured_and_backed_up(tmp_path: Path) -> Non
     assert again.returncode == 1 and "nothing was restored" in again.stderr and "got tables" in again.stderr
 
 
+@pytest.mark.gate
 def test_an_oversized_body_is_refused_by_the_real_server(tmp_path: Path) -> None:
     """413 for a stated length although nothing of it is sent, and for chunks as soon as they are too many."""
     with up(tmp_path / "home", "--port", "0", "--workers", "0") as server:

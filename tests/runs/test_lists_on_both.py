@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import QueryDict
 from django.utils import timezone
@@ -13,7 +14,10 @@ from runs.query.listing import build_listing, within
 from tests.load.routes import queries
 from tests.runs.builders import build_world
 
+BOTH = ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.gate])]
 
+
+@pytest.mark.parametrize("database", BOTH, indirect=True)
 def test_every_query_reads_what_it_counts(database: BaseDatabaseWrapper) -> None:
     """Nobody and the site's admin ask everything. What an order lists is what its count says, none twice."""
     build_world(groups=3, updates=1)

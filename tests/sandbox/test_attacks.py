@@ -332,7 +332,7 @@ def test_output_is_counted_and_dropped_beyond_its_bound(sandbox: Bubblewrap) -> 
     assert (len(found.stdout), found.stdout_bytes, found.exit_code) == (1000, 5_000_000, 0)
 
 
-@pytest.mark.slow  # twenty in a row stand in the everyday suite: tests/benchmarks/test_bench_sandbox.py
+@pytest.mark.gate  # twenty in a row stand in the everyday suite: tests/benchmarks/test_bench_sandbox.py
 def test_nothing_is_left_after_a_hundred_runs(sandbox: Bubblewrap) -> None:
     """Neither folders nor control groups, with four threads that run at once."""
     before = set(Path("/tmp").glob("workbench-trial-*"))

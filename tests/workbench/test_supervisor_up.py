@@ -196,6 +196,7 @@ def test_ctrl_c_before_the_first_child_is_no_traceback(tmp_path: Path) -> None:
         assert started.text.splitlines()[-1] == "stopped before the start" and "Traceback" not in started.text
 
 
+@pytest.mark.gate
 @pytest.mark.postgres
 def test_postgres_and_redis_by_environment_variables_alone(
     tmp_path: Path, fresh_postgres_url: str, redis_url: str

@@ -13,6 +13,7 @@ from tests.pages.browser.test_every_page import PHONE
 pytestmark = pytest.mark.browser
 EDIT = "/studies/fatal-mask-pair/plans/{}/edit/"
 PROBLEM = "got 1, expected a whole number, 2 to 32"
+VIEWS = [pytest.param({}, id="desk", marks=pytest.mark.gate), pytest.param(PHONE, id="phone")]
 
 
 def _sign_in(page: Page, site: Site) -> None:
@@ -142,7 +143,7 @@ def test_without_scripts_a_plain_submit_does_the_same(site: Site, plain: Page) -
     assert "group_size" not in _text(plain)
 
 
-@pytest.mark.parametrize("context", [{}, PHONE], indirect=True, ids=["desk", "phone"])
+@pytest.mark.parametrize("context", VIEWS, indirect=True)
 def test_catalogue_pages_without_complaint_or_overflow(site: Site, watched: Watched) -> None:
     page = watched.page
     page.goto(site.url("/task-sets/"))

@@ -13,6 +13,7 @@ from tests.pages.browser.test_every_page import PHONE
 
 pytestmark = pytest.mark.browser
 PLAN = "/studies/fatal-mask-pair/plans/small"
+VIEWS = [pytest.param({}, id="desk", marks=pytest.mark.gate), pytest.param(PHONE, id="phone")]
 
 
 def _runs(site: Site, watched: Watched) -> list[str]:
@@ -21,7 +22,7 @@ def _runs(site: Site, watched: Watched) -> list[str]:
     return [str(box.get_attribute("value")) for box in page.locator('form.chooser input[type="checkbox"]').all()]
 
 
-@pytest.mark.parametrize("context", [{}, PHONE], indirect=True, ids=["desk", "phone"])
+@pytest.mark.parametrize("context", VIEWS, indirect=True)
 def test_no_complaint_and_no_overflow(site: Site, watched: Watched) -> None:
     page, chosen = watched.page, _runs(site, watched)[:3]
     pages = [

@@ -164,6 +164,7 @@ def test_live_points_are_appended_and_zoom_and_scroll_stay(
     assert questions and "of " + str(before + 3) in page.locator(f"{card('Gradient norm')} figcaption").inner_text()
 
 
+@pytest.mark.gate
 def test_live_survives_a_restart_of_the_server(
     opened: Callable[[str, str], Page], layers: LayerSite, watched: Watched
 ) -> None:

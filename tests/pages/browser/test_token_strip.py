@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.pages.browser.conftest import Site, Watched, eventually
 from tests.pages.browser.test_every_page import PHONE
+from tests.sweeps import sweep
 
 pytestmark = pytest.mark.browser
 
@@ -79,7 +80,7 @@ def test_brackets_change_the_slot_outside_the_strip(site: Site, watched: Watched
     page.wait_for_url(lambda url: url != before)
 
 
-@pytest.mark.parametrize("shade", ["advantage", "ratio", "entropy", "logprob"])
+@pytest.mark.parametrize("shade", sweep(["advantage", "ratio", "entropy", "logprob"], 1))
 def test_shades_colour_tokens_and_show_their_scale(site: Site, watched: Watched, shade: str) -> None:
     page = _open(watched, site)
     page.locator(f'button[data-shade="{shade}"]').click()
@@ -129,7 +130,7 @@ def test_phone_switches_between_conversation_and_tokens(site: Site, watched: Wat
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+@pytest.mark.parametrize("locale", sweep(["zh-CN", "en-GB"], 1))
 def test_no_table_reaches_into_the_column_beside_it(site: Site, browser: Browser, locale: str) -> None:
     """The widths on both sides of each change of columns; a table wider than its panel covers the token card."""
     context = browser.new_context(locale=locale)
