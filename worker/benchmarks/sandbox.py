@@ -22,7 +22,7 @@ from worker.environments.code_repair.generator import Built, generate
 from worker.sandbox.base import Sandbox
 from worker.sandbox.traces import Traces, groups_now, traces
 from worker.sandbox.workspace import workspace
-from worker.verifiers.trial import DRIVER, HiddenTest, TrialReport, driver_program, run_trial
+from worker.verifiers.trial import HiddenTest, TrialReport, driver_program, run_trial
 
 GOAL_MS = 50.0
 SECONDS = 5.0  # of one hidden call; none of these comes near it
@@ -143,11 +143,9 @@ def _pair(sandbox: Sandbox, subject: Subject, folder: Path) -> Pair:
     trial = 1000 * (time.perf_counter() - began)
     with workspace(subject.files, below=folder) as place:
         program = driver_program(subject.tests, SECONDS)
-        argv = [*program.argv[:-1], str(DRIVER)]
+        argv, given, environment = list(program.argv), program.stdin, dict(program.environment)
         began = time.perf_counter()
-        subprocess.run(
-            argv, cwd=place, input=program.stdin, capture_output=True, check=True, env=dict(program.environment)
-        )
+        subprocess.run(argv, cwd=place, input=given, capture_output=True, check=True, env=environment)
         return Pair(report, trial, 1000 * (time.perf_counter() - began))
 
 

@@ -1,6 +1,6 @@
 """Runs inside the sandbox: calls functions of the artefact, each in a process of its own, and prints what they gave.
 
-Stands alone (``python -P -s -S driver.py``) and imports next to nothing: its start is most of what a trial costs.
+Stands alone and imports next to nothing: its start is most of what a trial costs. It is handed over compiled.
 Standard input: marshal (version 2) of {"calls": [{"module", "function", "arguments"}], "seconds"}. Standard output: one
 line a call, its place in the list and then ``answer`` with JSON ({"value"} or {"cause", "what"}), ``timeout``, or
 ``exit`` with the status of its process. What is expected never comes in here, so no artefact can read it, and an answer
@@ -146,6 +146,7 @@ def main():
         line = b"%d %s\n" % (place, said(item, asked["seconds"], null))
         while line:
             line = line[posix.write(1, line) :]
+    posix._exit(0)  # taking the interpreter down serves nobody
 
 
 main()

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ PASSED, FAILED = "PASSED", "FAILED"
 ASSERTION, IMPORT_ERROR, TIMEOUT, EXIT = "assertion", "import_error", "timeout", "exit"
 CAUSES = {"raised": ASSERTION, "no_json": ASSERTION, "import_error": IMPORT_ERROR, "timeout": TIMEOUT, "exit": EXIT}
 DRIVER = Path(__file__).with_name("driver.py")
+STARTS = "import marshal, sys; exec(marshal.load(sys.stdin.buffer))"
 VERIFIER = "hidden_calls/2"
 TRIAL_LIMITS = Limits(wall_s=30.0, cpu_s=20, processes=8)
 START_SECONDS = 5.0  # of the driver itself, beside its tests
@@ -180,12 +182,18 @@ def driver_program(tests: Sequence[HiddenTest], seconds: float) -> Program:
         "seconds": seconds,
     }
     return Program(
-        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "/h/driver.py"],
+        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "-c", STARTS],
         environment={"PYTHONHASHSEED": "0"},  # the order of a set is the artefact's: equal in every trial
-        stdin=marshal.dumps(asked, 2),  # version 2 shares no object: a call that changes its arguments changes its own
-        shown={"/h": DRIVER.parent},
+        # version 2 shares no object: a call that changes its arguments changes its own
+        stdin=_driver_code() + marshal.dumps(asked, 2),
         is_first=True,
     )
+
+
+@lru_cache(maxsize=1)
+def _driver_code() -> bytes:
+    """The driver, compiled once for all trials: the interpreter inside is this one."""
+    return marshal.dumps(compile(DRIVER.read_bytes(), DRIVER.name, "exec"))
 
 
 def _observed(stdout: bytes, tests: Sequence[HiddenTest]) -> tuple[dict[str, Observed], list[str]]:
