@@ -62,6 +62,22 @@ def test_unchanged_code_is_bound_with_its_reward_and_profile() -> None:
     assert found.reward_sha256 == spec.reward["code_sha256"]
 
 
+def test_the_products_own_environment_is_made_once_and_any_other_anew() -> None:
+    """By configuration, however often it is named; and no more of them than may be kept."""
+    own._KEPT.clear()
+    first = EnvironmentRef("evidence_search", "1.0.0", "c", {"world_seed": 5}, "s", {})
+    kept = own.environment_of(first)
+    assert own.environment_of(replace(first, config={"world_seed": 5})) is kept
+    assert own.environment_of(replace(first, config={"world_seed": 6})) is not kept
+    for seed in range(7, 7 + own.MOST_KEPT):
+        own.environment_of(replace(first, config={"world_seed": seed}))
+        assert len(own._KEPT) <= own.MOST_KEPT
+    assert own.environment_of(first) is not kept
+    outside = replace(first, environment=ENVIRONMENT, config={})
+    assert own.environment_of(outside) is not own.environment_of(outside)
+    own._KEPT.clear()
+
+
 def test_a_changed_file_is_named(restored: Path) -> None:
     spec = collect()
     with (restored / "world.py").open("a") as file:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.errors import EngineFault, EnvironmentFault
-from workbench.contracts.jobs import CollectSpec, DescribeResult, DescribeSpec, PolicyRef
+from workbench.contracts.jobs import CollectSpec, DescribeResult, DescribeSpec, EnvironmentRef, PolicyRef
 from workbench.contracts.trials import TrialsSpec
 from worker.environments.base import Environment
 from worker.environments.code import CodeChanged, CodeIdentity, require_unchanged
@@ -31,6 +32,9 @@ from worker.environments.registry import (
 from . import profiles, warmstart
 from .collect import Progress
 from .policy import embedded_environment
+
+MOST_KEPT = 4
+_KEPT: dict[tuple[str, bytes], Environment] = {}
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,28 @@ def described_code(spec: DescribeSpec, environment: Environment) -> dict[str, An
     }
 
 
+def environment_of(ref: EnvironmentRef) -> Environment:
+    """The environment that a job names.
+
+    One of the product is made once a process for each configuration: it is deterministic, and what it keeps from one
+    job to the next (text of visible tests, by tree and tests) it would find again. One from outside is made anew.
+    """
+    if not is_bundled(ref.environment):
+        return get_environment(ref.environment, ref.config)
+    key = (ref.environment, canonical_bytes(ref.config))
+    if key not in _KEPT:
+        if len(_KEPT) == MOST_KEPT:
+            _KEPT.clear()
+        _KEPT[key] = get_environment(ref.environment, ref.config)
+    return _KEPT[key]
+
+
 def bound_code(spec: CollectSpec | TrialsSpec) -> BoundCode:
     """Environment and reward of a job. Raises ``CodeChanged`` where their code, or a profile's, is not the plan's."""
     ref, reward_id = spec.environment, str(spec.reward["id"])
     require_profile(spec.policy)
     try:
-        environment = get_environment(ref.environment, ref.config)
+        environment = environment_of(ref)
         code = reward_code(environment, reward_id)
     except EnvironmentFault as error:
         raise CodeChanged(f"{error}; the plan was frozen with code that loads") from error
