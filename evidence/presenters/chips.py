@@ -193,7 +193,7 @@ class Chip:
             (_("Would be filled by") if self.state == Figure.PENDING else _("Reason"), self.why(language)),
             (_("Of"), self.denominator(language)),
             (_("Unit"), version.unit),
-            (_("State"), f"{state.word}: {EXPLAINED[self.state]}"),
+            (_("State"), _(": ").join((str(state.word), str(EXPLAINED[self.state])))),
             (_("Stale"), _("what it rests on has changed") if self.stale else ""),
             (_("Kind"), str(KINDS[version.kind])),
             (_("Origin"), _("imported, other people's record") if version.origin == "imported" else ""),

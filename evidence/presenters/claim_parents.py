@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 
 from evidence.models import Claim, StaleMark
 from evidence.presenters.reviews import STATUSES
-from evidence.presenters.stale import KINDS
+from evidence.presenters.stale import KINDS, section_words
 from evidence.propagation import CLAIM, SECTION, dependants, newest_notes, section_uid, sections_of
 from runs.presenters.states import TABLES, StateView
 
@@ -53,7 +53,11 @@ def dependants_of(claim: Claim) -> tuple[Dependant, ...]:
         if path.kind == SECTION:
             name = names.get(path.uid, path.uid[:8])
             found.append(
-                Dependant(gettext("Notes page, section %(name)s") % {"name": name}, _notes_url(claim, name), mark)
+                Dependant(
+                    gettext("Notes page, section %(name)s") % {"name": section_words(name)},
+                    _notes_url(claim, name),
+                    mark,
+                )
             )
         elif path.uid in claims:
             row = claims[path.uid]

@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 
 from evidence.models import Claim, Link, StaleMark
 from evidence.presenters import reviews as shown
+from evidence.presenters.stale import section_words
 from evidence.propagation import dependants, newest_notes, section_uid, sections_of
 from evidence.queue import Item
 from runs.presenters.states import TABLES, StateView
@@ -43,7 +44,7 @@ def sections_that_show(claim: Claim) -> tuple[Dependant, ...]:
     }
     return tuple(
         Dependant(
-            gettext("Notes page, section %(name)s") % {"name": names.get(path.uid, path.uid[:8])}, "",
+            gettext("Notes page, section %(name)s") % {"name": section_words(names.get(path.uid, path.uid[:8]))}, "",
             TABLES["evidence"]["stale"] if path.uid in stale else None, "" if path.uid in stale else gettext("current"),
         )
         for path in paths[:DEPENDANTS_MOST]

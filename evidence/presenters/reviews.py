@@ -31,6 +31,11 @@ KIND_WORDS: dict[str, Any] = {
     "claim": ngettext_lazy("claim on changed evidence", "claims on changed evidence", "n"),
     "answer": ngettext_lazy("dispute to answer", "disputes to answer", "n"),
 }
+# What one of them is called where it stands by itself.
+ITEM_WORDS: dict[str, Any] = {
+    "link": _("Unreviewed link"), "source": _("Drifted source"), "figure": _("Recomputed figure"),
+    "claim": _("Claim on changed evidence"), "answer": _("Dispute to answer"),
+}  # fmt: skip
 EMPTY: dict[str, Any] = {
     "link": _("Every link has a verdict on the words of now."),
     "source": _("No source has drifted: held bytes have the hashes that were recorded."),
@@ -275,7 +280,7 @@ def _line(item: Item, texts: Mapping[int, str], values: Mapping[tuple[int, str],
     return Line(
         item=item,
         url=item_url(item.name),
-        what=kind_words(item.kind, 1),
+        what=str(ITEM_WORDS[item.kind]),
         claim="" if claim is None else claim.key,
         sentence="" if claim is None else plain(texts.get(claim.pk, ""), item.study.pk, values),
         evidence=said,

@@ -9,10 +9,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 from evidence.models import Claim, Excerpt, Figure, Source, SourceVersion, StaleMark
+from evidence.notes.edits import TITLES
 from evidence.notes.shapes import SECTIONS
 from evidence.propagation import Node, chunks, dependants, section_uid
 from runs.access import Principal, visible
@@ -78,8 +79,15 @@ def named(nodes: Iterable[Node], studies: Sequence[Study]) -> dict[Node, Step]:
             for name in ("page", *SECTIONS):
                 node = ("section", str(section_uid(study, name)))
                 url = reverse("evidence:notes", args=[study.slug]) + ("" if name == "page" else f"#{name}")
-                found[node] = Step("section", KINDS["section"], name, url)
+                found[node] = Step("section", KINDS["section"], section_words(name), url)
     return found
+
+
+def section_words(name: str) -> str:
+    """What a section of the notes is called, whatever its title is on the page of one study."""
+    if name not in TITLES:
+        return _("Head of the page") if name == "page" else name
+    return TITLES[name][1 if (get_language() or "").startswith("zh") else 0]
 
 
 def _sources(uids: list[str]) -> Iterable[tuple[uuid.UUID, str, str]]:
