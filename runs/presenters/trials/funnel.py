@@ -45,7 +45,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where the coefficient stands. ``capped`` of applied terms; ``applied`` False: computed, nothing was trained."""
+    """Where the coefficient stands, over terms that are not zero: where D is 0, s is 1 and no cap can act.
+
+    ``applied`` False: computed, nothing was trained.
+    """
 
     shrinkage: Middle
     capped: Rate
@@ -203,7 +206,7 @@ def _parts(planned: int, never: int, rows: Sequence[Row]) -> tuple[Part, ...]:
 
 
 def _applied(credits: Sequence[dict[str, Any]]) -> Geometry:
-    terms = [item for item in credits if item["status"] == "applied"]
+    terms = [item for item in credits if item["status"] == "applied" and item["l1_mass"] > 0]
     return Geometry(
         middle(item["shrinkage"] for item in terms),
         Rate(sum(bool(item["capped"]) for item in terms), len(terms)),
@@ -212,7 +215,7 @@ def _applied(credits: Sequence[dict[str, Any]]) -> Geometry:
 
 
 def _computed(rows: Sequence[Row], weight: float, cap: float) -> Geometry:
-    found = [value for row in rows if (value := shrinkage(weight, cap, row)) is not None]
+    found = [value for row in rows if row.difference and (value := shrinkage(weight, cap, row)) is not None]
     capped = Rate(sum(value < 1.0 for value in found), len(found))
     return Geometry(middle(found), capped, applied=False)
 

@@ -81,8 +81,8 @@ def _geometry(columns: Sequence[Column]) -> list[Line]:
             _("policy tokens of the chosen turn"),
             _of_choice(columns, "share", lambda c: c.ratio),
         ),
-        (_("median s"), _("over terms that were applied"), _of_terms(columns, "median", "shrinkage")),
-        (_("cap acted"), _("of the terms that were applied"), _of_terms(columns, "rate", "capped")),
+        (_("median s"), _("over terms that are not zero"), _of_terms(columns, "median", "shrinkage")),
+        (_("cap acted"), _("of the terms that are not zero"), _of_terms(columns, "rate", "capped")),
         (
             _("median share of final paths touched"),
             _("of the paths that differ in the end"),

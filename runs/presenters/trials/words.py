@@ -40,7 +40,7 @@ CAUSE: dict[str, Any] = {
 SUCCESS, PARTIAL, ZERO, NEGATIVE, UNKNOWN = "success", "partial", "zero", "negative", "unknown"
 OUTCOME: dict[str, tuple[Any, Any]] = {
     SUCCESS: (_("success"), "U = 1"),
-    PARTIAL: (_("partial"), "0 < U < 1"),
+    PARTIAL: (_("partial success"), "0 < U < 1"),
     ZERO: (_("no success"), "U = 0"),
     NEGATIVE: (_("regression"), "U < 0"),
 }
