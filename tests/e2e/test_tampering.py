@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoDbBlocker
@@ -135,10 +136,11 @@ def names_it(problems: list[Problem], table: str, row: str) -> bool:
 
 @pytest.mark.parametrize("what", [*ROWS, *BLOBS])
 def test_any_changed_byte_is_found_and_its_row_is_named(
-    victim: Path, django_db_blocker: DjangoDbBlocker, what: str
+    victim: Path, django_db_blocker: DjangoDbBlocker, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """Positions, rows and values are drawn; steps 1 to 9 run in this process."""
+    """Positions, rows and values are drawn; every step runs in this process."""
     tried = []
+    monkeypatch.setattr(django_settings, "BLOB_ROOT", victim / "blobs")  # where evidence finds its sources
 
     @EXAMPLES
     @given(st.integers(0, 2**20), st.integers(0, 2**24), st.integers(1, 255))
