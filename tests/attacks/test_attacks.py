@@ -62,6 +62,7 @@ def switched_off(monkeypatch: pytest.MonkeyPatch, guard: Guard) -> None:
     monkeypatch.setattr(target, name, replacement)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("key", BY_KEY)
 def test_without_its_check_an_attack_goes_unfound(
     world: AttackWorld, monkeypatch: pytest.MonkeyPatch, key: str

@@ -17,12 +17,15 @@ from pytest_django import DjangoDbBlocker
 from evidence import wording
 from evidence.actions.claims import ClaimRefused, add_claim
 from evidence.actions.figures import bind_figure
+from evidence.actions.sources import add_source, read_version
 from evidence.binding.figures import recompute
+from evidence.checks.evidence_own import check_own
 from evidence.ingest.own import records
 from evidence.ingest.tried import ARMS_FILE, PILOT_FILE, PILOT_TIMES_FILE, TIMES_FILE, pilot_ended, trial_documents
 from evidence.models import Claim, Figure, FigureVersion, NotesVersion, Source
 from evidence.notes import own_words
 from evidence.notes.generated import generate_notes, without_notes
+from evidence.report import StepLog, VerifyReport
 from runs.actions.actors import service_actor
 from runs.actions.closure import close_execution
 from runs.actions.receipts import append_receipt
@@ -32,7 +35,7 @@ from tests.evidence_notes.walk import walk_page
 from tests.pages.state import World
 from tests.pages.trial_world import build
 from tests.pages.world import evaluate
-from workbench.contracts.canonical import parse_canonical
+from workbench.contracts.canonical import canonical_bytes, parse_canonical
 from worker import closing
 
 SLUG = "edit-credit-pilot"
@@ -239,6 +242,24 @@ def test_one_that_was_closed_just_now_is_left_to_who_closed_it(tried: Tried, mon
     assert closing.write_missing_notes(settled_s=60.0) == 0
     monkeypatch.setattr(tried.execution, "updated_at", lately - timedelta(seconds=61))
     assert closing.write_missing_notes(settled_s=60.0) == 1
+
+
+def test_verify_makes_the_summaries_again(tried: Tried) -> None:
+    """Intact bytes that say another count are named by the place of the count; the same bytes are not."""
+    report = VerifyReport({12: "sources"})
+    check_own(StepLog(report, 12))
+    assert report.problems == [] and report.checked[12] == 2
+    study, by = tried.execution.plan_version.plan.study, service_actor("worker")
+    source = Source.objects.select_related("current").get(study=study, path__endswith=PILOT_FILE)
+    assert source.current is not None
+    said = parse_canonical(read_version(source.current))
+    said["pilot"]["signs"]["nonzero"] += 1
+    add_source(
+        study, source.path, canonical_bytes(said), origin=source.origin, by=by, at=tried.world.tick(),
+        form=source.form, reason="another count",
+    )  # fmt: skip
+    check_own(StepLog(report, 12))
+    assert [problem.column for problem in report.problems] == ["/pilot/signs/nonzero"]
 
 
 # After it ------------------------------------------------------------------------------------------

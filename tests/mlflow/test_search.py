@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import DjangoDbBlocker
 
 from runs.mlflow.errors import MlflowError
 from runs.mlflow.filters import Comparison, Order, is_like, parse_filter, parse_order
 from runs.models import Study
 from tests.mlflow.calls import Mlflow, point
-from tests.mlflow.conftest import make_study
+from tests.mlflow.conftest import make_study, secret_of
 
 VALUES: dict[str, Any] = {"a": 1.0, "b": 3.0, "c": "NaN", "d": None, "e": "Infinity", "f": 2.0}
 
 
-@pytest.fixture
-def runs(mara: Mlflow, study: Study) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def study(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Study]:
+    """One study for all tests here; its rows vanish with the outer transaction."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield make_study()
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def runs(study: Study, django_db_blocker: DjangoDbBlocker) -> dict[str, str]:
     """Runs a to f, begun one after the other; d has no loss, c not a number; f has a second attempt."""
+    with django_db_blocker.unblock():
+        return begun(Mlflow(secret_of("mara", study, "researcher")), study)
+
+
+def begun(mara: Mlflow, study: Study) -> dict[str, str]:
+    """The runs of the fixture, by name."""
     found = {}
     for number, (name, value) in enumerate(VALUES.items()):
         run = mara.post("runs/create", experiment_id=str(study.pk), run_name=name, start_time=1000 + number)["run"]

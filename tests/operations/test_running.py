@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ import pytest
 
 from tests.servers import wait_until
 from tests.workbench.processes import Up, manage, up
+from workbench.paths import Home
 
 
 def ask(server: Up, path: str, **headers: str) -> tuple[int, str]:
@@ -25,9 +27,11 @@ def ask(server: Up, path: str, **headers: str) -> tuple[int, str]:
         connection.close()
 
 
-def test_a_running_server_is_ready_measured_and_backed_up(tmp_path: Path) -> None:
+def test_a_running_server_is_ready_measured_and_backed_up(tmp_path: Path, sqlite_template: Path) -> None:
     """Ready with its embedded broker; its metrics count these requests; what is restored elsewhere verifies."""
     home, other = tmp_path / "home", tmp_path / "other"
+    home.mkdir()
+    shutil.copy(sqlite_template, Home(home).database)
     with up(home, "--port", "0", "--workers", "0", WORKBENCH_METRICS_PUBLIC="1", WORKBENCH_LOG_FORMAT="json") as server:
         server.wait_ready()
         try:

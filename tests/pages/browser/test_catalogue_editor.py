@@ -13,7 +13,7 @@ from tests.pages.browser.test_every_page import PHONE
 pytestmark = pytest.mark.browser
 EDIT = "/studies/fatal-mask-pair/plans/{}/edit/"
 PROBLEM = "got 1, expected a whole number, 2 to 32"
-VIEWS = [pytest.param({}, id="desk", marks=pytest.mark.gate), pytest.param(PHONE, id="phone")]
+VIEWS = [pytest.param({}, id="desk"), pytest.param(PHONE, id="phone")]
 
 
 def _sign_in(page: Page, site: Site) -> None:
@@ -79,6 +79,7 @@ def test_the_text_fills_the_form_and_an_unreadable_one_loses_nothing(site: Site,
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 def test_typing_goes_on_while_the_server_answers(site: Site, watched: Watched) -> None:
     """Answers to older states are dropped: every character typed is there in the end, the cursor too."""
     page = watched.page
@@ -109,6 +110,7 @@ def test_an_arm_is_added_and_removed_without_leaving(site: Site, watched: Watche
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("context", [PHONE], indirect=True)
 def test_phone_has_one_side_at_a_time(site: Site, watched: Watched) -> None:
     page = watched.page
@@ -130,6 +132,7 @@ def plain(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.gate
 def test_without_scripts_a_plain_submit_does_the_same(site: Site, plain: Page) -> None:
     _new(plain, site, "plain")
     plain.locator("#field-rollout-group_size").fill("1")
@@ -143,6 +146,7 @@ def test_without_scripts_a_plain_submit_does_the_same(site: Site, plain: Page) -
     assert "group_size" not in _text(plain)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("context", VIEWS, indirect=True)
 def test_catalogue_pages_without_complaint_or_overflow(site: Site, watched: Watched) -> None:
     page = watched.page

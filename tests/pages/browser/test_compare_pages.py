@@ -13,7 +13,7 @@ from tests.pages.browser.test_every_page import PHONE
 
 pytestmark = pytest.mark.browser
 PLAN = "/studies/fatal-mask-pair/plans/small"
-VIEWS = [pytest.param({}, id="desk", marks=pytest.mark.gate), pytest.param(PHONE, id="phone")]
+VIEWS = [pytest.param({}, id="desk"), pytest.param(PHONE, id="phone")]
 
 
 def _runs(site: Site, watched: Watched) -> list[str]:
@@ -22,6 +22,7 @@ def _runs(site: Site, watched: Watched) -> list[str]:
     return [str(box.get_attribute("value")) for box in page.locator('form.chooser input[type="checkbox"]').all()]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("context", VIEWS, indirect=True)
 def test_no_complaint_and_no_overflow(site: Site, watched: Watched) -> None:
     page, chosen = watched.page, _runs(site, watched)[:3]
@@ -99,6 +100,7 @@ def test_a_range_has_an_address_within_its_decision(site: Site, watched: Watched
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 def test_timeline_shows_lanes_of_the_slot_and_its_siblings(site: Site, watched: Watched) -> None:
     page = watched.page
     _open(site, watched)
@@ -125,6 +127,7 @@ def test_keys_change_the_shade_and_go_to_the_next_mark(site: Site, watched: Watc
     assert page.locator('[data-legend="scale"]').is_visible()
 
 
+@pytest.mark.gate
 def test_a_long_sequence_is_drawn_only_near_the_window(site: Site, watched: Watched) -> None:
     """20,000 more tokens in the first Observation: few cells exist, the last token is still reached by its address."""
     page, extra = watched.page, 20_000
@@ -160,6 +163,7 @@ def test_a_long_sequence_is_drawn_only_near_the_window(site: Site, watched: Watc
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("context", [PHONE], indirect=True)
 def test_siblings_lead_to_the_first_difference_on_a_phone(site: Site, watched: Watched) -> None:
     page = watched.page

@@ -135,6 +135,7 @@ def test_groups_are_marks_beside_the_line_of_their_shards(opened: Callable[[str,
     assert line["y"] == pytest.approx([0.5 + 0.01 * step for step in range(6)]) and not any(line["subject"])
 
 
+@pytest.mark.gate
 def test_zoom_brings_the_exact_points(opened: Callable[[str, str], Page]) -> None:
     """5000 points are drawn as a sample; the window from 1000 to 1100 as its 101 points."""
     page = opened("logged", "train/loss")
@@ -179,6 +180,7 @@ def test_live_survives_a_restart_of_the_server(
     assert all("ERR_CONNECTION" in words for words in watched.complaints)
 
 
+@pytest.mark.gate
 def test_a_point_leads_to_its_update_and_its_group(opened: Callable[[str, str], Page], layers: LayerSite) -> None:
     for title, name, mode in (("Gradient norm", "update", "lines+markers"), ("Mean reward", "group", "markers")):
         page = opened("native", title)

@@ -38,6 +38,7 @@ def test_live_fragment_keeps_scroll_and_an_open_explanation(site: Site, watched:
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 def test_polling_pauses_while_the_tab_is_hidden(site: Site, watched: Watched) -> None:
     page = watched.page
     page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => window.pretendHidden === true })")

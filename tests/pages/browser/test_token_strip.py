@@ -42,6 +42,7 @@ def test_hover_fills_the_card_and_a_click_keeps_it(site: Site, watched: Watched)
     assert watched.complaints == []
 
 
+@pytest.mark.gate
 def test_cut_tokens_say_that_they_carry_no_gradient(site: Site, watched: Watched) -> None:
     page = _open(watched, site)
     page.locator(".tok.cut").first.click()
@@ -72,6 +73,7 @@ def test_arrow_keys_move_by_token_and_row_and_brackets_by_turn(site: Site, watch
     assert page.url.endswith(f"#t{turn}")
 
 
+@pytest.mark.gate
 def test_brackets_change_the_slot_outside_the_strip(site: Site, watched: Watched) -> None:
     page = _open(watched, site)
     before = page.url
@@ -98,6 +100,7 @@ def test_permalinks_open_a_token_and_a_turn(site: Site, watched: Watched) -> Non
     assert page.evaluate("document.querySelector(':target').id") == "d0"
 
 
+@pytest.mark.gate
 def test_step_buttons_show_ratio_one_at_the_first_step(site: Site, watched: Watched) -> None:
     page = _open(watched, site)
     page.locator(".tok.trained").nth(2).click()
