@@ -13,7 +13,7 @@
  (9) closures: manifests and counts built again
 (10) replay: what only the environment can compute again, where a callback is given
 (11) evidence records: every row says what its receipt says, none missing, none extra; heads equal their history
-(12) sources: held bytes hashed again (drifted, missing); claimed bytes stay claimed
+(12) sources: held bytes hashed again (drifted, missing); claimed bytes stay claimed; summaries of trials made again
 (13) excerpts: found exactly once in the bytes that they were taken from; where they stand now
 (14) figures: recomputed from what they are bound to, named by key
 (15) claims: every number of their words bound; status derived again and no higher than evidence allows; reviewers
@@ -41,6 +41,7 @@ from evidence.checks.evidence_bytes import check_excerpts, check_sources
 from evidence.checks.evidence_claims import check_claims
 from evidence.checks.evidence_figures import check_figures
 from evidence.checks.evidence_notes import check_journal, check_notes, check_signed_heads
+from evidence.checks.evidence_own import check_own
 from evidence.checks.evidence_queue import check_waiting
 from evidence.checks.evidence_records import check_records
 from evidence.checks.heads import check_heads
@@ -150,6 +151,7 @@ def _run_evidence(log: StepLog, store: BlobStore, hashed: dict[str, Held]) -> No
             check_records(log)
         case 12:  # (12)
             check_sources(log, store, hashed)
+            check_own(log)
         case 13:  # (13)
             check_excerpts(log)
         case 14:  # (14)
