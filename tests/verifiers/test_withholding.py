@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.servers import wait_until
 from tests.verifiers.test_trial import F2P, GOLD, P2P, TESTS, changed, trial
 from worker.sandbox.base import Level, Limits, Outcome, Program
 from worker.sandbox.choose import get_sandbox
+from worker.sandbox.workspace import workspace
 from worker.verifiers.trial import LINE_BYTES, HiddenTest, TrialReport, run_trial, utility
 
 HEAD = "import ctypes, os, signal, sys, time\n"
@@ -176,9 +181,37 @@ def test_the_first_process_of_a_run_is_out_of_reach() -> None:
     """With ``is_first`` the program is process 1, which no program inside can end."""
     code = b"import os\nprint(os.getpid())\n"
     for is_first in (True, False):
-        from worker.sandbox.workspace import workspace
-
         with workspace({"a.py": code}) as folder:
             program = Program([os.path.realpath("/usr/bin/env"), "python3", "-S", "a.py"], is_first=is_first)
             found = get_sandbox().run(folder, program, Limits())
         assert (int(found.stdout) == 1) == is_first
+
+
+def test_nothing_runs_on_after_the_process_that_tried_it_was_killed(tmp_path: Path) -> None:
+    """kill -9 while a hanging test is watched: the sandbox ends with its parent, whichever process is its first."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from tests.verifiers.test_trial import TESTS, changed\n"
+        "from worker.sandbox.choose import get_sandbox\n"
+        "from worker.verifiers.trial import run_trial\n"
+        "files = changed('numbers_/order.py', 'import time\\ntime.sleep(600)\\n')\n"
+        "run_trial(get_sandbox(), files, TESTS, seconds=300.0, below=Path(sys.argv[2]))\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    process = subprocess.Popen([sys.executable, "-c", code, root, str(tmp_path)], cwd=root)
+    try:
+        watched = psutil.Process(process.pid)
+        wait_until(lambda: len(watched.children(recursive=True)) >= 3, "bwrap, the driver and a test", 60)
+        below = watched.children(recursive=True)
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: not any(is_alive(item) for item in below), "the end of its sandbox", 30)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
