@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from . import cgroups
 from .base import Limits, Program, Sandbox, SandboxFault
-from .bubblewrap import Bubblewrap
+from .bubblewrap import Bubblewrap, program_path
+from .orphans import end_orphans
 from .rlimited import SETTING, Rlimited
 from .workspace import sweep, workspace
 
@@ -39,8 +40,8 @@ def get_sandbox(*, allow_unisolated: bool | None = None) -> Sandbox:
 
 
 def sweep_left() -> int:
-    """Remove folders and control groups of runs whose process was killed. How many there were."""
-    return cgroups.sweep() + sweep()
+    """Remove processes, folders and control groups of runs whose process was killed. How many there were."""
+    return end_orphans(program_path()) + cgroups.sweep() + sweep()
 
 
 @lru_cache(maxsize=2)
