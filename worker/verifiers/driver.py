@@ -1,10 +1,10 @@
 """Runs inside the sandbox: calls functions of the artefact, each in a process of its own, and prints what they gave.
 
-Stands alone and imports next to nothing: its start is most of what a trial costs. It is handed over compiled.
-Standard input: marshal (version 2) of {"calls": [{"module", "function", "arguments"}], "seconds"}. Standard output: one
-line a call, its place in the list and then ``answer`` with JSON ({"value"} or {"cause", "what"}), ``timeout``, or
-``exit`` with the status of its process. What is expected never comes in here, so no artefact can read it, and an answer
-that it forges is an answer that it must know. An answer is text of the artefact's making: it stays on its line.
+Stands alone and imports next to nothing: its start is most of what a trial costs. Standard input: this program, then
+``main(calls, seconds)`` with calls a literal of [{"module", "function", "arguments"}]. Standard output: one line a call,
+its place in the list and then ``answer`` with JSON ({"value"} or {"cause", "what"}), ``timeout``, or ``exit`` with the
+status of its process. What is expected never comes in here, so no artefact can read it, and an answer that it forges is
+an answer that it must know. An answer is text of the artefact's making: it stays on its line.
 
 No artefact can end, stop or change this process, so none can take back what was seen of it: as process 1 of its space
 (``Program.is_first``) it takes no signal from inside, and it lets nobody trace it, read its memory or open its
@@ -15,7 +15,6 @@ can still be killed.
 import _ctypes
 import _signal
 import gc
-import marshal
 import posix
 import select
 import sys
@@ -134,19 +133,15 @@ def said(item, seconds, null):
     return b"answer " + data
 
 
-def main():
+def main(calls, seconds):
     """Answer every call, in order."""
-    asked = marshal.loads(sys.stdin.buffer.read())
     shield()
     sys.path.insert(0, posix.getcwd())
     null = posix.open("/dev/null", posix.O_RDWR)
     compile("def warm(x):\n    return x\n", "warm", "exec")  # the compiler sets itself up once, not once a child
     gc.freeze()  # what is shared with the children stays unwritten, and so shared
-    for place, item in enumerate(asked["calls"]):
-        line = b"%d %s\n" % (place, said(item, asked["seconds"], null))
+    for place, item in enumerate(calls):
+        line = b"%d %s\n" % (place, said(item, seconds, null))
         while line:
             line = line[posix.write(1, line) :]
     posix._exit(0)  # taking the interpreter down serves nobody
-
-
-main()

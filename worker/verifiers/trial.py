@@ -16,7 +16,6 @@ Utility: U = passed fail-to-pass / all fail-to-pass - 1[some pass-to-pass fails]
 from __future__ import annotations
 
 import json
-import marshal
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,6 @@ PASSED, FAILED = "PASSED", "FAILED"
 ASSERTION, IMPORT_ERROR, TIMEOUT, EXIT = "assertion", "import_error", "timeout", "exit"
 CAUSES = {"raised": ASSERTION, "no_json": ASSERTION, "import_error": IMPORT_ERROR, "timeout": TIMEOUT, "exit": EXIT}
 DRIVER = Path(__file__).with_name("driver.py")
-STARTS = "import marshal, sys; exec(marshal.load(sys.stdin.buffer))"
 VERIFIER = "hidden_calls/2"
 TRIAL_LIMITS = Limits(wall_s=30.0, cpu_s=20, processes=8)
 START_SECONDS = 5.0  # of the driver itself, beside its tests
@@ -175,25 +173,18 @@ def _withheld(outcome: Outcome) -> Callable[[str], Observed] | None:
 
 def driver_program(tests: Sequence[HiddenTest], seconds: float) -> Program:
     """The driver with its calls; what is expected is not among what it is told. See ``driver`` for both formats."""
-    asked = {
-        "calls": [
-            {"module": test.module, "function": test.function, "arguments": list(test.arguments)} for test in tests
-        ],
-        "seconds": seconds,
-    }
+    calls = [{"module": test.module, "function": test.function, "arguments": list(test.arguments)} for test in tests]
     return Program(
-        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "-c", STARTS],
+        [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "-"],
         environment={"PYTHONHASHSEED": "0"},  # the order of a set is the artefact's: equal in every trial
-        # version 2 shares no object: a call that changes its arguments changes its own
-        stdin=_driver_code() + marshal.dumps(asked, 2),
+        stdin=f"{_driver_text()}\nmain({calls!a}, {seconds!a})\n".encode(),
         is_first=True,
     )
 
 
 @lru_cache(maxsize=1)
-def _driver_code() -> bytes:
-    """The driver, compiled once for all trials: the interpreter inside is this one."""
-    return marshal.dumps(compile(DRIVER.read_bytes(), DRIVER.name, "exec"))
+def _driver_text() -> str:
+    return DRIVER.read_text(encoding="utf-8")
 
 
 def _observed(stdout: bytes, tests: Sequence[HiddenTest]) -> tuple[dict[str, Observed], list[str]]:
