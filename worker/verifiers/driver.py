@@ -1,7 +1,7 @@
 """Runs inside the sandbox: calls functions of the artefact, each in a process of its own, and prints what they gave.
 
 Stands alone and imports next to nothing: its start is most of what a trial costs. Standard input: this program, then
-``main(calls, seconds)`` with calls a literal of [{"module", "function", "arguments"}]. Standard output: one line a call,
+``main(calls, seconds)``, calls a literal of [{"module", "function", "arguments"}]. Standard output: one line a call,
 its place in the list and then ``answer`` with JSON ({"value"} or {"cause", "what"}), ``timeout``, or ``exit`` with the
 status of its process. What is expected never comes in here, so no artefact can read it, and an answer that it forges is
 an answer that it must know. An answer is text of the artefact's making: it stays on its line.
