@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from runs.models import ControlSet, ControlSlot
@@ -57,7 +56,12 @@ class Overview:
 
 
 def _slots(own: ControlSet) -> list[tuple[int, str, list[str], bool | None]]:
-    return list(own.slots.order_by("position").values_list("task_id", "kind", "categories", "as_expected"))
+    """What every part of a page counts; read once for a record."""
+    if "read_slots" not in own.__dict__:
+        rows = own.slots.order_by("position").values_list("task_id", "kind", "categories", "as_expected")
+        own.__dict__["read_slots"] = list(rows)
+    found: list[tuple[int, str, list[str], bool | None]] = own.__dict__["read_slots"]
+    return found
 
 
 def _admission(found: Mapping[str, bool | None]) -> str:
@@ -159,22 +163,27 @@ class TaskRow:
     slots: list[ControlSlot | None]
 
 
-def task_rows(own: ControlSet, chosen: Mapping[str, str]) -> list[TaskRow]:
-    """Tasks of which a slot matches the filters, in the record's order; every slot of such a task is shown."""
-    rows: QuerySet[ControlSlot] = own.slots.all()
-    wanted = Q()
-    for name, lookup in (("split", "split"), ("kind", "kind")):
-        if chosen[name]:
-            wanted &= Q(**{lookup: chosen[name]})
-    matching = rows.filter(wanted).values_list("task_id", "categories")
-    tasks = {task for task, categories in matching if not chosen["category"] or chosen["category"] in categories}
+def chosen_tasks(own: ControlSet, chosen: Mapping[str, str]) -> list[int]:
+    """Keys of the tasks of which a slot matches the filters, in the record's order."""
+    split = set(own.slots.filter(split=chosen["split"]).values_list("task_id", flat=True)) if chosen["split"] else None
     verdicts = admissions(own)
-    if chosen["admission"]:
-        tasks = {task for task in tasks if verdicts[task] == chosen["admission"]}
-    kinds = present_kinds(own)
-    found: dict[int, dict[str, ControlSlot]] = {}
-    for slot in rows.filter(task__in=tasks).select_related("task").order_by("position"):
-        found.setdefault(slot.task_id, {})[slot.kind] = slot
+    found = [
+        task
+        for task, kind, categories, _expected in _slots(own)
+        if chosen["kind"] in ("", kind)
+        and (not chosen["category"] or chosen["category"] in categories)
+        and (split is None or task in split)
+        and chosen["admission"] in ("", verdicts[task])
+    ]
+    return list(dict.fromkeys(found))
+
+
+def task_rows(own: ControlSet, tasks: Sequence[int]) -> list[TaskRow]:
+    """Tasks, those of one page, in their order, each with all of its slots."""
+    verdicts, kinds = admissions(own), present_kinds(own)
+    found: dict[int, dict[str, ControlSlot]] = {task: {} for task in tasks}
+    for slot in own.slots.filter(task__in=tasks).select_related("task"):
+        found[slot.task_id][slot.kind] = slot
     return [
         TaskRow(
             next(iter(slots.values())).task,

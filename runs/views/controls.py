@@ -34,6 +34,8 @@ def one_controls(request: HttpRequest, uid: UUID) -> HttpResponse:
     if found is None:
         raise Http404("no record of controls that you can see matches")
     chosen = shown.chosen_filters(request.GET)
+    listing = paginate(request, shown.chosen_tasks(found, chosen), 25)
+    listing.object_list = shown.task_rows(found, list(listing.object_list))
     return render_page(
         request, "controls/one.html", section="controls", title=_("Environment controls"),
         crumbs=[
@@ -41,7 +43,7 @@ def one_controls(request: HttpRequest, uid: UUID) -> HttpResponse:
             Crumb(f"{found.environment} {found.environment_version} · {found.ordinal}"),
         ],
         own=found, view=shown.overview(found), table=shown.counts_table(found), later=shown.later_of(found),
-        filters=shown.filters(found, chosen), listing=paginate(request, shown.task_rows(found, chosen), 25),
+        filters=shown.filters(found, chosen), listing=listing,
         kinds=shown.present_kinds(found), kind_words=shown.KIND_WORDS, chosen=chosen, words=shown.VERDICT_WORDS,
         categories=shown.CATEGORY_WORDS,
     )  # fmt: skip
