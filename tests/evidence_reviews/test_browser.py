@@ -66,7 +66,7 @@ def test_a_dispute_from_the_queue_to_the_acceptance(site: Site, watched: Watched
 
     sign_in(page, site, "author")
     page.get_by_role("link", name="1 dispute to answer").click()
-    page.get_by_role("link", name="dispute to answer", exact=True).click()
+    page.get_by_role("link", name="Dispute to answer", exact=True).click()
     page.get_by_label("Answer").fill("All paired tasks; the next sentence of the note says so.")
     page.get_by_role("button", name="Answer").click()
     page.get_by_text("answered, waits for an acceptance").wait_for()
