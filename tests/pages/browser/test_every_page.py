@@ -19,9 +19,14 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 LANGUAGES = ("en", "zh-hans")
 SERIOUS = ("serious", "critical")
 PARTS = 4  # in which axe walks the pages: one after another they take minutes
+TOUR = (
+    "runs:now", "runs:plan", "runs:plan_edit", "runs:results", "runs:pair", "runs:run", "runs:layers", "runs:group",
+    "runs:trajectory", "runs:receipts", "runs:edits", "runs:jobs", "evidence:claim", "evidence:review_item",
+    "evidence:notes",
+)  # fmt: skip
 VIEWS = [
     pytest.param({"locale": "en-GB"}, id="desk-en", marks=pytest.mark.gate),
-    pytest.param({**PHONE, "locale": "zh-CN"}, id="phone-zh"),
+    pytest.param({**PHONE, "locale": "zh-CN"}, id="phone-zh", marks=pytest.mark.gate),
     pytest.param({"locale": "zh-CN"}, id="desk-zh", marks=pytest.mark.slow),
     pytest.param({**PHONE, "locale": "en-GB"}, id="phone-en", marks=pytest.mark.slow),
 ]
@@ -55,16 +60,26 @@ def reader(context: BrowserContext, watched: Watched, site: Site) -> Watched:
     return watched
 
 
+def _walk(site: Site, reader: Watched, names: list[str]) -> None:
+    for name in names:
+        answer = reader.page.goto(site.url(name))
+        assert answer is not None and answer.status == 200, name
+        reader.page.wait_for_load_state("load")
+        reader.page.wait_for_timeout(150)
+        _judge(reader.page, name)
+        assert reader.complaints == [], name
+
+
+@pytest.mark.parametrize("context", [{**PHONE, "locale": "zh-CN"}], indirect=True, ids=["phone-zh"])
+def test_the_tour_has_no_complaint_and_no_overflow(site: Site, reader: Watched, context: BrowserContext) -> None:
+    """The pages of the README's tour; all of them, in every view, are walked below."""
+    _walk(site, reader, [PAGES[key] for key in TOUR])
+
+
 @pytest.mark.parametrize("context", VIEWS, indirect=True)
 def test_no_complaint_and_no_overflow(site: Site, reader: Watched, context: BrowserContext) -> None:
     page = reader.page
-    for name in [*(PAGES[key] for key in PAGES if key not in ANONYMOUS), *STATES]:
-        answer = page.goto(site.url(name))
-        assert answer is not None and answer.status == 200, name
-        page.wait_for_load_state("load")
-        page.wait_for_timeout(150)
-        _judge(page, name)
-        assert reader.complaints == [], name
+    _walk(site, reader, [*(PAGES[key] for key in PAGES if key not in ANONYMOUS), *STATES])
     context.clear_cookies()
     for name in sorted(PAGES[key] for key in ANONYMOUS):
         page.goto(site.url(name))
