@@ -40,7 +40,8 @@ def perish(tmp_path: Path, cache: Path, say: Say, kills: list[Kill], *, ends: st
 
 def test_lost_shards_are_infrastructure_invalid_and_earn_nothing(tmp_path: Path, cache: Path, say: Say) -> None:
     """Killed while sampling, between blob and row, and inside the commit; N still counts every item."""
-    kills = [Kill("collect", 1), Kill("blob_written", 5), Kill("receipt_append", 8), Kill("dispatch", 3)]
+    # after the inspection and the preflight: a lost preflight stops the study, which is another test
+    kills = [Kill("collect", 2), Kill("blob_written", 5), Kill("receipt_append", 8), Kill("dispatch", 3)]
     home, _ = perish(tmp_path, cache, say, kills)
     errored = rows(home, "SELECT kind, error FROM runs_job WHERE state = 'errored'")
     assert len(errored) == 3 and all("1 of 1 attempts lost" in error for _, error in errored)
