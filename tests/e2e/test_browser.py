@@ -122,7 +122,7 @@ def _freeze(sitting: Sitting) -> str:
     freeze = page.get_by_role("button", name="Freeze these bytes")
     freeze.wait_for(timeout=BUSY_MS)
     assert sitting.verdict == "This is exactly what freezing would bind."
-    assert page.get_by_text("1 different, 50 equal").is_visible()
+    assert page.get_by_text(re.compile(r"1 different, [4-9]\d equal")).is_visible()
     shown = str(page.locator(".act [data-copy]").first.get_attribute("data-copy"))
     freeze.click()
     page.get_by_role("button", name="Start", exact=True).wait_for()
