@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from runs.models import ApiToken, MetricBatch, MetricChunk, Study, TrackedRun
+from runs.models import ApiToken, Membership, MetricBatch, MetricChunk, Study, TrackedRun, User
 from tests.client.conftest import Connect
 from tests.mlflow.conftest import make_study
 from workbench.client import Workbench, WorkbenchError
+from workbench.client.errors import Forbidden, NotFound
 from workbench.client.logger import RunLogger
 from workbench.client.spool import Spool, spools
 
@@ -99,6 +100,41 @@ def test_an_outage_keeps_everything_for_later(wired: tuple[Workbench, Gate], tmp
     assert run.uid is not None
     found = wb.logged_run(run.uid)
     assert found.history("loss").value == [1.0, 2.0, 3.0] and found.status == "finished" and found.segment == 0
+
+
+@pytest.mark.parametrize(("study", "status", "words"), [("my-study", "", "my-study"), ("logs", "403", "logs")])
+def test_a_refusal_at_the_beginning_is_raised_once(
+    wired: tuple[Workbench, Gate], tmp_path: Path, study: str, status: str, words: str
+) -> None:
+    """A study that is not there, or a token that may not; the study is named, and the page that founds one."""
+    wb, gate = wired
+    gate.answer = status
+    with pytest.raises(Forbidden if status else NotFound, match=f"study '{words}'") as caught:
+        wb.log_run(study, "one", folder=tmp_path)
+    assert status or ("http://server/studies/new/" in str(caught.value) and "create_study" in str(caught.value))
+    assert list(tmp_path.iterdir()) == [] and not TrackedRun.objects.exists()
+
+
+def test_a_later_refusal_for_good_is_said_once(
+    wired: tuple[Workbench, Gate], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server is away when the run begins and then knows no such study: one line, no waiting, all is kept."""
+    wb, gate = wired
+    gate.answer = "cut"
+    run = wb.log_run("my-study", "one", folder=tmp_path, every=None)
+    run.log({"loss": 1.0}, 0)
+    gate.answer = ""
+    slept: list[float] = []
+    run._transport.sleep = slept.append
+    assert not run.flush() and not run.flush() and not run.finish(timeout=60) and slept == []
+    said = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(said) == 1 and "study 'my-study'" in said[0].getMessage() and str(run.spool.path) in said[0].getMessage()
+    make_study("my-study")
+    connected = User.objects.get(username="mara")
+    Membership.objects.create(study=Study.objects.get(slug="my-study"), user=connected, role=Membership.RESEARCHER)
+    assert wb.replay(tmp_path) == {run.spool.path: True}
+    (found,) = wb.logged_runs(study="my-study")
+    assert found.history("loss").value == [1.0] and found.status == "finished"
 
 
 def test_a_server_that_is_away_from_the_start(wired: tuple[Workbench, Gate], tmp_path: Path) -> None:

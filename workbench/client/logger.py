@@ -1,7 +1,8 @@
 """``Workbench.log_run``: a training program logs, and goes on whatever happens to the server.
 
 ``log`` only puts values into a list. A thread writes them to the spool in batches and sends them; while
-the server is away they stay on disk and are sent when it is back, or later by ``Workbench.replay``.
+the server is away they stay on disk and are sent when it is back, or later by ``Workbench.replay``. What
+no repeat mends (no such study, no right, no token) is said once: by an exception where a run begins.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from typing import Any, Self
 
 from .errors import ProblemError, WorkbenchError
 from .spool import Spool
-from .transport import RETRIED, Transport
+from .transport import RETRIED, Answer, Transport
 
 log = logging.getLogger(__name__)
 POINTS_MOST = 1000  # of one batch
 EVERY = 2.0  # seconds between batches
 LONGEST_PAUSE = 30.0  # seconds between attempts while the server is away
+FIRST_TIMEOUT = 10.0  # seconds that the beginning of a run waits for a server; after that it counts as away
 HELD_MOST = 200_000  # points in memory; more are dropped, which only a full disk can bring about
 
 
 class RunLogger:
-    """One run. Use it in a ``with`` block, or call ``finish``; errors of the server are log lines, never exceptions.
+    """One run. Use it in a ``with`` block, or call ``finish``.
 
+    The server is asked once at the beginning: what it refuses for good is raised then (``ProblemError``), before
+    anything was trained. Later errors of the server are log lines, never exceptions.
     ``dropped``: values that were no numbers, or that neither memory nor disk could hold. ``refused``: batches
     that the server refused for good. ``uid``: the run's uid, None until the server has answered once.
     """
@@ -55,6 +59,11 @@ class RunLogger:
         }  # fmt: skip
         self.spool = Spool.create(folder, name or study, header)
         self._sender = Sender(self._transport, self.spool)
+        try:
+            self._sender.begin()
+        except ProblemError:
+            self.spool.remove()  # nothing was logged yet
+            raise
         self.dropped = 0
         self._held: list[dict[str, Any]] = []
         self._parameters: dict[str, str] = {}
@@ -123,7 +132,8 @@ class RunLogger:
     def finish(self, status: str = "finished", *, timeout: float = 30.0) -> bool:
         """End the run and wait at most ``timeout`` seconds for the server; whether it has everything.
 
-        What could not be sent stays in ``spool.path`` for ``Workbench.replay``.
+        What could not be sent stays in ``spool.path`` for ``Workbench.replay``. A server that refused for good is not
+        waited for.
         """
         self._stop.set()
         self._wake.set()
@@ -140,6 +150,8 @@ class RunLogger:
                     if not self._sender.refused:
                         self.spool.remove()
                     return True
+            if self._sender.stopped:
+                return False
             if time.monotonic() + pause > end:
                 log.warning("log: the server does not have everything; the rest waits in %s", self.spool.path)
                 return False
@@ -178,15 +190,31 @@ class RunLogger:
 
 
 class Sender:
-    """Sends a spool's lines in order. ``uid`` None: the server has not said yet which run it is."""
+    """Sends a spool's lines in order. ``uid`` None: the server has not said yet which run it is.
+
+    ``stopped``: the server gave an answer that no repeat of this process mends; nothing more is sent.
+    """
 
     def __init__(self, transport: Transport, spool: Spool):
         self._transport, self._spool = transport, spool
         self.uid: str | None = None
         self.refused = 0
+        self.stopped = False
+
+    def begin(self) -> None:
+        """Make the run now if the server is there. Raises ``ProblemError`` for what no repeat mends."""
+        try:
+            self.uid = self._open(FIRST_TIMEOUT)
+        except ProblemError as error:
+            if _is_final(error):
+                raise
+        except (WorkbenchError, OSError) as error:
+            log.warning("log: the server is away, values wait in %s: %s", self._spool.path, error)
 
     def send(self) -> bool:
         """Send what waits; False where the server was away. What it refuses for good is counted and passed over."""
+        if self.stopped:
+            return False
         try:
             if self.uid is None:
                 self.uid = self._open()
@@ -194,19 +222,39 @@ class Sender:
                 self._deliver(line)
                 self._spool.mark(offset)
         except ProblemError as error:
-            log.warning("log: %s", error)
+            self.stopped = _is_final(error)
+            if self.stopped:
+                log.error("log: %s; nothing more is sent. What was logged waits in %s", error, self._spool.path)
+            else:
+                log.warning("log: %s", error)
             return False
         except (WorkbenchError, OSError) as error:
             log.info("log: the server is away: %s", error)
             return False
         return True
 
-    def _open(self) -> str:
+    def _open(self, timeout: float | None = None) -> str:
         """The run's uid: the run is made once for its key, however often this asks."""
         with self._spool.path.open("rb") as file:
             header = json.loads(file.readline())
         body = {name: header[name] for name in ("name", "framework", "key", "tags", "started_at")}
-        return str(self._transport.post(f"studies/{header['study']}/logged-runs", body).value["uid"])
+        try:
+            answer: Answer = self._transport.post(f"studies/{header['study']}/logged-runs", body, timeout=timeout)
+        except ProblemError as error:
+            raise self._named(error, str(header["study"])) from error
+        return str(answer.value["uid"])
+
+    def _named(self, error: ProblemError, study: str) -> ProblemError:
+        """The same refusal, with the study that it is about and what mends it."""
+        detail = f"study {study!r}: {error.detail}"
+        if error.status == 404:
+            page = f"{str(self._transport.client.base_url).removesuffix('api/v1/')}studies/new/"
+            detail = (
+                f"study {study!r}: no study of this slug that you can see. Create it on {page} or with "
+                f"Workbench().create_study({study!r}, 'Its title') and a token with the scope write; if it exists, "
+                "have an admin of it make you a researcher"
+            )
+        return type(error)(error.status, error.title, detail, error.errors, error.retry_after, error.headers)
 
     def _deliver(self, line: dict[str, Any]) -> None:
         kind = line.get("kind")
@@ -224,6 +272,11 @@ class Sender:
                 raise  # a later attempt, or another token, may do better
             self.refused += 1
             log.warning("log: the server refused a batch for good: %s", error)
+
+
+def _is_final(error: ProblemError) -> bool:
+    """Whether no repeat by this process mends a refusal: a 4xx, but no timeout, conflict, too early, too many."""
+    return 400 <= error.status < 500 and error.status not in RETRIED | {408, 409, 425}
 
 
 def replay(transport: Transport, spool: Spool) -> bool:

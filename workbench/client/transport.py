@@ -57,9 +57,10 @@ class Transport:
         """Read JSON."""
         return self._json("GET", path, parameters=parameters, timeout=timeout)
 
-    def post(self, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+    def post(self, path: str, body: Any = None, *, key: str | None = None, timeout: float | None = None) -> Answer:
         """Change something, once. ``key``: an Idempotency-Key of the caller's own."""
-        return self._json("POST", path, body={} if body is None else body, extra={"Idempotency-Key": key or new_key()})
+        extra = {"Idempotency-Key": key or new_key()}
+        return self._json("POST", path, body={} if body is None else body, extra=extra, timeout=timeout)
 
     def put(self, path: str, body: Any, *, etag: str) -> Answer:
         """Replace a draft whose entity tag is ``etag``."""

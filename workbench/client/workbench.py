@@ -143,8 +143,11 @@ class Workbench:
     ) -> RunLogger:  # fmt: skip
         """Begin a run and log into it from a training program, which no outage of the server stops.
 
+        The server is asked once, here: raises ``ProblemError`` for what no repeat mends, such as a study that you do
+        not see (``NotFound``) or a token without the scope log (``Forbidden``). A server that is away raises nothing.
+
         ``folder``: where what is not sent yet waits (``WORKBENCH_SPOOL``, else the user's state folder).
-        ``every``: seconds between batches; None: only ``flush`` and ``finish`` send.
+        ``every``: seconds between batches; None: only ``flush`` and ``finish`` send values.
         """
         return RunLogger(
             self._transport, study, name, framework=framework, tags=tags, folder=folder or spool_folder(), every=every
