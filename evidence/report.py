@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.errors import ContractError
 
 PROBLEM, TOMBSTONED, UNAVAILABLE = "problem", "tombstoned", "unavailable"
-SHOWN = 120
+SHOWN, SHOWN_WHY = 120, 600
+DISAGREES, UNCHECKED = 1, 3  # exit statuses of commands that verify
 UNREADABLE = (
     ContractError, DomainError, DatabaseError, ObjectDoesNotExist, ValidationError, ValueError, KeyError, TypeError,
     AttributeError, IndexError, OSError,
@@ -69,6 +71,21 @@ class VerifyReport:
         """True where everything was checked and nothing disagrees; tombstoned bytes are allowed."""
         return not self.faults and not self.unavailable
 
+    @property
+    def exit_status(self) -> int:
+        """Of a command: 0 where ``ok``, 1 where anything disagrees, 3 where it only could not be checked."""
+        if self.faults:
+            return DISAGREES
+        return UNCHECKED if self.unavailable else 0
+
+    def unchecked(self) -> list[str]:
+        """One line for each cause why something could not be checked here, with its count, the most frequent first."""
+        found = Counter(item.got for item in self.unavailable)
+        return [
+            f"not checked here, {count} {'time' if count == 1 else 'times'}: {why}"
+            for why, count in found.most_common()
+        ]
+
     def _count(self, step: int, severity: str) -> int:
         return sum(item.step == step and item.severity == severity for item in self.problems)
 
@@ -104,9 +121,10 @@ def same(expected: Any, got: Any) -> bool:
 
 
 def show(value: Any) -> str:
-    """A value as a problem prints it."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "\u2026"
+    """A value as a problem prints it; why something was not checked is longer, for it says what to do."""
+    limit = SHOWN_WHY if isinstance(value, NotChecked) else SHOWN
+    text = value.why if isinstance(value, NotChecked) else value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
 
 
 class StepLog:

@@ -2,13 +2,15 @@
 
 The recorded actions go into a fresh session; Observations, states, outcome facts, injections, reward,
 success and eligibility must come out as recorded, and every prompt must continue the turn before it.
-A record made under other environment code cannot be replayed here and says so; where the environment itself cannot
-do it on this machine (no sandbox to run tests in), what it would have said is named as not checked.
+What this machine cannot play again is named as not checked: the environment or the reward does not load here, its code
+is not the code that the plan binds, or it lacks something (a sandbox to run tests in). What needs no environment is
+checked all the same. A record that names other code than its plan binds is a disagreement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -27,10 +29,12 @@ from workbench.contracts.wire import to_wire
 from worker.engine.outcomes import eligibility, injection_records, outcome_facts
 from worker.engine.trial_choice import choices
 from worker.environments.base import Environment, FinishAction, Session, Task, ToolAction, artefacts_of
+from worker.environments.code import CodeIdentity, changes
 from worker.environments.registry import (
     RewardRules,
-    environment_code_sha256,
+    environment_code,
     get_environment,
+    reward_code,
     reward_code_sha256,
     reward_rules,
 )
@@ -38,17 +42,53 @@ from worker.environments.registry import (
 Difference = tuple[str, str, Any, Any]  # subject uid, what, expected, got
 
 
+@dataclass(frozen=True)
+class _World:
+    """What a plan's records are played in: environment and reward rules as they are here."""
+
+    environment: Environment
+    rules: RewardRules
+
+
 @lru_cache(maxsize=16)
-def _world(plan_sha256: str) -> tuple[dict[str, Any], Environment, RewardRules, dict[str, str]]:
-    """Frozen body, environment, reward rules, and the hashes of their code as it is here."""
-    body = plan_body(PlanVersion.objects.get(sha256=plan_sha256))
-    environment = get_environment(body["plan"]["environment"]["id"], body["plan"]["environment"]["config"])
-    reward = body["plan"]["reward"]["id"]
-    code = {
-        "environment": environment_code_sha256(environment),
-        "reward": reward_code_sha256(environment, reward),
-    }
-    return body, environment, reward_rules(environment, reward), code
+def _body(plan_sha256: str) -> dict[str, Any]:
+    """Frozen body of a plan."""
+    return plan_body(PlanVersion.objects.get(sha256=plan_sha256))
+
+
+@lru_cache(maxsize=16)
+def _world(plan_sha256: str) -> _World | NotChecked:
+    """The plan's world, or why its records cannot be played again here and what to do."""
+    body = _body(plan_sha256)
+    name, reward = str(body["plan"]["environment"]["id"]), str(body["plan"]["reward"]["id"])
+    try:
+        environment = get_environment(name, body["plan"]["environment"]["config"])
+        code, outside = environment_code(environment), reward_code(environment, reward)
+        own = reward_code_sha256(environment, reward)
+        world = _World(environment, reward_rules(environment, reward))
+    except Exception as error:  # an own module may raise anything while it is loaded, or while it makes its object
+        return NotChecked(
+            f"environment {name!r} with reward {reward!r} does not load here; put its package on PYTHONPATH, or install"
+            f" it, as where the records were made ({error})"
+        )
+    noted = _changes(body["bindings"]["environment"], code)
+    if noted is not None:
+        return NotChecked(f"other code here than the plan binds; put that back (environment {name!r}: {noted})")
+    bound = body["bindings"]["reward"]
+    if outside is not None:
+        noted = _changes(bound, outside)
+    elif bound.get("code"):
+        noted = "got nothing under this name here, expected a reward of its own"
+    elif own != bound["code_sha256"]:
+        noted = f"got {own}, expected {bound['code_sha256']}"
+    if noted is not None:
+        return NotChecked(f"other code here than the plan binds; put that back (reward {reward!r}: {noted})")
+    return world
+
+
+def _changes(bound: Mapping[str, Any], here: CodeIdentity) -> str | None:
+    """How the code here differs from an identity that a plan binds, whose own ``version`` is not the distribution's."""
+    return changes({"code_sha256": bound["code_sha256"], **bound.get("code", {})}, here)
 
 
 def _task(uid: str) -> Task:
@@ -68,21 +108,28 @@ def _max_decisions(body: dict[str, Any], record: GroupRecord) -> int:
 
 def recompute(record: GroupRecord, captures: Mapping[str, bytes]) -> Iterator[Difference]:
     """Differences between a group's record and its replay. ``captures``: bytes by capture hash."""
-    body, environment, rules, code = _world(record.plan_sha256)
-    for name, here in code.items():
-        if here != getattr(record.identities, name):
-            yield record.uid, name, getattr(record.identities, name), f"{here}: other code here, not replayed"
+    body = _body(record.plan_sha256)
+    for name in ("environment", "reward"):
+        bound, recorded = body["bindings"].get(name, {}).get("code_sha256"), getattr(record.identities, name)
+        if recorded != bound:
+            yield record.uid, f"{name} code", bound, recorded
             return
+    world = _world(record.plan_sha256)
     task, budget = _task(record.task_uid), _max_decisions(body, record)
     for item in record.trajectories:
         yield from _carried(item, captures)
-        if item.status == VALID:
-            yield from _tolerant(item.uid, "replay", _replayed(item, task, environment, budget))
-            yield from _tolerant(item.uid, "outcome", _outcome(item, task, environment, rules))
+        if item.status == VALID and isinstance(world, NotChecked):
+            yield item.uid, "replay", "computed again", world
+        elif item.status == VALID and isinstance(world, _World):
+            yield from _tolerant(item.uid, "replay", _replayed(item, task, world.environment, budget))
+            yield from _tolerant(item.uid, "outcome", _outcome(item, task, world.environment, world.rules))
         expected = injection_records(injected_ordinals(record.failure_profile), item.turns)
         if item.turns and expected != item.injections:
             yield item.uid, "injections", to_wire(expected), to_wire(item.injections)
-    yield from _tried(record, task, environment)
+    if isinstance(world, _World):
+        yield from _tried(record, task, world.environment)
+    elif Document.objects.filter(kind=TRIALS, subject_uid=trials_uid(record.uid)).exists():
+        yield record.uid, "trials", "computed again", world
     if record.purpose != "evaluate":
         expected_eligible = eligibility(record.trajectories, len(record.trajectories))[0]
         if expected_eligible != record.eligible:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from evidence.checks.captures import group_turns
-from evidence.report import UNAVAILABLE, NotChecked, StepLog
+from evidence.report import PROBLEM, UNAVAILABLE, NotChecked, StepLog
 from runs.actions.record_group import GROUP, parse_group
 from runs.models import Document, Group
 from workbench.blobs import BlobError, BlobStore
@@ -13,8 +13,8 @@ from workbench.capturefile import read_trajectory
 from workbench.contracts.errors import ContractError
 from workbench.contracts.records import CaptureRef, GroupRecord
 
-# (record, capture bytes by hash) -> (trajectory uid, column, expected, got) of every disagreement; ``NotChecked`` in
-# place of got where it could not be computed again here
+# (record, capture bytes by hash) -> (uid of the group or of one of its trajectories, column, expected, got) of every
+# disagreement; ``NotChecked`` in place of got where it could not be computed again here
 Recompute = Callable[[GroupRecord, dict[str, bytes]], Iterable[tuple[str, str, object, object]]]
 CHUNK = 20
 
@@ -28,11 +28,11 @@ def check_replay(log: StepLog, store: BlobStore, recompute: Recompute) -> None:
             if captures is None:
                 continue  # steps 4 and 5 name what is missing
             log.count()
-            for uid, column, expected, got in recompute(parse_group(bytes(document.bytes)), captures):
-                if isinstance(got, NotChecked):
-                    log.problem("runs_trajectory", uid, column, expected=expected, got=got.why, severity=UNAVAILABLE)
-                else:
-                    log.problem("runs_trajectory", uid, column, expected=expected, got=got)
+            record = parse_group(bytes(document.bytes))
+            for uid, column, expected, got in recompute(record, captures):
+                table = "runs_group" if uid == record.uid else "runs_trajectory"
+                severity = UNAVAILABLE if isinstance(got, NotChecked) else PROBLEM
+                log.problem(table, uid, column, expected=expected, got=got, severity=severity)
 
 
 def _captures(group: Group, store: BlobStore) -> dict[str, bytes] | None:

@@ -114,7 +114,8 @@ def _group(spec: CollectSpec, group: GroupSpec, script: Script, store: BlobStore
         identities=r.Identities(
             base_model=spec.policy.base_model_sha256, adapter=str(spec.policy.adapter_sha256),
             tokenizer=spec.policy.tokenizer_sha256, formatter="formatter", environment=spec.environment.code_sha256,
-            harness="harness", runtime=spec.runtime, reward="reward", task_set=spec.environment.task_set_sha256,
+            harness="harness", runtime=spec.runtime, reward=sha256_hex(b"reward"),  # what ``Lab.bindings`` binds
+            task_set=spec.environment.task_set_sha256,
             policy_version=spec.policy.policy_version,
         ),
         trajectories=tuple(record for record, _ in made), **_statistics(spec, [record for record, _ in made]),

@@ -116,13 +116,13 @@ def _distribution_of(top: str) -> tuple[str, str] | None:
     return names[0], metadata.version(names[0])
 
 
-def require_unchanged(what: str, bound: Mapping[str, Any], found: CodeIdentity) -> None:
-    """Refuse code that is not the code which ``bound`` names. Raises ``CodeChanged`` naming the files.
+def changes(bound: Mapping[str, Any], found: CodeIdentity) -> str | None:
+    """How code differs from the code that ``bound`` names, file by file; None where it does not.
 
     ``bound``: ``code_sha256`` and, in plans that know them, ``files``, ``distribution`` and ``version``.
     """
     if found.sha256() == bound["code_sha256"]:
-        return
+        return None
     now, then = dict(found.files), dict(bound.get("files") or {})
     notes = []
     if then:
@@ -133,8 +133,14 @@ def require_unchanged(what: str, bound: Mapping[str, Any], found: CodeIdentity) 
     after = (found.distribution, found.version)
     if then and before != after:
         notes.append(f"{_owner(after)} is installed, not {_owner(before)}")
-    shown = "; ".join(notes) or f"got {found.sha256()}, expected {bound['code_sha256']}"
-    raise CodeChanged(f"{what}: {shown}. Put back what the plan binds, or freeze a new plan with the changed code.")
+    return "; ".join(notes) or f"got {found.sha256()}, expected {bound['code_sha256']}"
+
+
+def require_unchanged(what: str, bound: Mapping[str, Any], found: CodeIdentity) -> None:
+    """Refuse code that is not the code which ``bound`` names (see ``changes``). Raises ``CodeChanged``."""
+    noted = changes(bound, found)
+    if noted is not None:
+        raise CodeChanged(f"{what}: {noted}. Put back what the plan binds, or freeze a new plan with the changed code.")
 
 
 def _owner(pair: tuple[str | None, str | None]) -> str:

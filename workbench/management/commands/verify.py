@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +19,6 @@ from runs.storage import blob_store
 from workbench.home import initialise
 
 SHOWN = 50
-UNCHECKED = 3  # exit status
 
 
 class Command(BaseCommand):
@@ -60,7 +58,7 @@ class Command(BaseCommand):
         else:
             self._print(result, report)
         if not report.ok:
-            raise SystemExit(1 if report.faults else UNCHECKED)
+            raise SystemExit(report.exit_status)
 
     def _record(self) -> dict[str, int]:
         from evidence.recording import record_checks
@@ -79,8 +77,8 @@ class Command(BaseCommand):
             self.stdout.write(line)
         if len(report.faults) > SHOWN:
             self.stdout.write(f"and {len(report.faults) - SHOWN} more; --json prints all of them")
-        for why, count in Counter(item.got for item in report.unavailable).most_common(SHOWN):
-            self.stdout.write(f"not checked here, {count} times: {why}")
+        for line in report.unchecked()[:SHOWN]:
+            self.stdout.write(line)
         self.stdout.write(_verdict(report))
 
 
