@@ -19,12 +19,14 @@ class EvidenceConfig(AppConfig):
         from django.db.models.signals import post_migrate, post_save
 
         from evidence.finding import find
-        from evidence.frame import counts
+        from evidence.frame import asks, counts
         from runs.models import Anchor
         from runs.presenters.frame import register_counts
+        from runs.presenters.now import register_asks
         from runs.presenters.search import register_finder
 
         register_counts("evidence", counts)
+        register_asks("evidence", asks)
         register_finder("evidence", find)
         post_save.connect(sign_on_commit, sender=Anchor, dispatch_uid="evidence.sign_anchor")
         post_migrate.connect(make_key, sender=self, dispatch_uid="evidence.signing_key")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from django.db.models import Count, Value
+from django.urls import reverse
+from django.utils.translation import ngettext
 
 from evidence.models import Claim, Figure, Source
 from runs.access import Principal, study_ids
 from runs.models import Membership
+from runs.presenters.now import Ask
 
 
 def counts(principal: Principal) -> dict[str, int | None]:
     """Counts by section of everything that the principal may see: one query.
 
-    What waits for a review is counted for reviewers only, since others can do nothing about it.
+    What waits for a review is counted for reviewers only, since others can do nothing about it; authors see how many
+    disputes wait for their answer.
     """
     ids = study_ids(principal)
     first, *others = (
@@ -26,7 +30,22 @@ def counts(principal: Principal) -> dict[str, int | None]:
         from evidence.queue import counts as waiting
 
         found["reviews"] = sum(waiting(principal).values())
+    else:
+        from evidence.queue import owed
+
+        found["reviews"] = owed(principal) or None
     return found
+
+
+def asks(principal: Principal) -> list[Ask]:
+    """What the first page asks of an author: disputes that wait for their answer."""
+    from evidence.queue import owed
+
+    number = owed(principal)
+    if not number:
+        return []
+    words = ngettext("%(n)d dispute to answer", "%(n)d disputes to answer", number) % {"n": number}
+    return [Ask(number, words, f"{reverse('evidence:reviews')}?kind=answer")]
 
 
 def _reviews(principal: Principal) -> bool:

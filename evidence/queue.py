@@ -155,6 +155,24 @@ def _counts(principal: Principal, study: Study | None) -> dict[str, int]:
     return {kind: direct.get(kind, found.get(kind, 0)) for kind in KINDS}
 
 
+def owed(principal: Principal) -> int:
+    """Disputes and requests for evidence that wait for an answer of the caller, as an author. One query, asked once.
+
+    An author wrote a version of the claim, or the link that is disputed; nobody answers a review of their own.
+    """
+    if principal.user is None:
+        return 0
+    found: int = principal.once("owed", lambda: _owed(principal, principal.user))
+    return found
+
+
+def _owed(principal: Principal, user: Any) -> int:
+    wrote = Exists(ClaimVersion.objects.filter(claim=OuterRef("claim"), actor__user=user))
+    rows = visible(principal, Waiting.objects.filter(kind=ANSWER), "study")
+    mine = rows.filter(wrote | Q(claim__author__user=user) | Q(review__link__actor__user=user))
+    return mine.exclude(review__actor__user=user).count()
+
+
 def _item(kind: str, row: Any) -> Item:
     if isinstance(row, Waiting):
         key, row = row.pk, row.link if kind == LINK else row.review

@@ -73,6 +73,13 @@ def claims() -> QuerySet[Claim]:
     return Claim.objects.exclude(status=Claim.WITHDRAWN).filter(Exists(again))
 
 
+def answered(links: Iterable[int], whole: Iterable[int]) -> tuple[set[int], set[int]]:
+    """Of those links and of those claims: which wait because an answered dispute was not taken up again. One query."""
+    reviews = Review.objects.filter(Q(link__in=list(links)) | Q(link__isnull=True, claim__in=list(whole)))
+    rows = list(_taken_up_by_nobody(reviews).values_list("link", "claim"))
+    return {link for link, _ in rows if link is not None}, {claim for link, claim in rows if link is None}
+
+
 def answers() -> QuerySet[Review]:
     """Disputes and requests for evidence that stand and that nobody has answered."""
     again = _later(actor=OuterRef("actor"))

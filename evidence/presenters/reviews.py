@@ -18,6 +18,7 @@ from evidence.models import Answer, Claim, Figure, Reservation, Review, Source
 from evidence.presenters.chips import shown as value_of
 from evidence.queue import Item
 from evidence.reviewing import ANSWERED, OPEN, Told
+from evidence.waiting import answered
 from runs.models import Actor
 from runs.presenters.states import TABLES, StateView
 
@@ -36,6 +37,7 @@ ITEM_WORDS: dict[str, Any] = {
     "link": _("Unreviewed link"), "source": _("Drifted source"), "figure": _("Recomputed figure"),
     "claim": _("Claim on changed evidence"), "answer": _("Dispute to answer"),
 }  # fmt: skip
+ANSWERED_DISPUTE = _("Answered dispute, waits for an acceptance")
 EMPTY: dict[str, Any] = {
     "link": _("Every link has a verdict on the words of now."),
     "source": _("No source has drifted: held bytes have the hashes that were recorded."),
@@ -257,7 +259,7 @@ def _since(item: Item) -> datetime:
 
 
 def lines(items: Sequence[Item], me: Actor | None) -> list[Line]:
-    """The list. One query for the values of all figures in its sentences."""
+    """The list. One query for the values of all figures in its sentences, one for disputes that were answered."""
     texts = {
         item.claim.pk: in_language(item.claim.current, "text")
         for item in items
@@ -271,16 +273,28 @@ def lines(items: Sequence[Item], me: Actor | None) -> list[Line]:
         if piece.kind == FIGURE
     ]
     values = values_of(tokens)
-    return [_line(item, texts, values, me) for item in items]
+    again = _answered(items)
+    return [_line(item, texts, values, me, ANSWERED_DISPUTE if item.name in again else "") for item in items]
 
 
-def _line(item: Item, texts: Mapping[int, str], values: Mapping[tuple[int, str], str], me: Actor | None) -> Line:
+def _answered(items: Sequence[Item]) -> set[str]:
+    """Names of links and claims that wait for the acceptance of an answer."""
+    rows = {kind: {item.row.pk: item.name for item in items if item.kind == kind} for kind in ("link", "claim")}
+    if not any(rows.values()):
+        return set()
+    links, claims = answered(rows["link"], rows["claim"])
+    return {rows["link"][pk] for pk in links} | {rows["claim"][pk] for pk in claims}
+
+
+def _line(
+    item: Item, texts: Mapping[int, str], values: Mapping[tuple[int, str], str], me: Actor | None, what: Any = ""
+) -> Line:
     evidence, said, where = _evidence(item)
     claim = item.claim
     return Line(
         item=item,
         url=item_url(item.name),
-        what=str(ITEM_WORDS[item.kind]),
+        what=str(what or ITEM_WORDS[item.kind]),
         claim="" if claim is None else claim.key,
         sentence="" if claim is None else plain(texts.get(claim.pk, ""), item.study.pk, values),
         evidence=said,

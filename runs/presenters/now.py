@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from runs.access import Principal, visible, visible_studies
-from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study
+from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study, TrackedRun
 from runs.models.plan import heavy
 from runs.presenters.executions import Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count, pages_of
@@ -61,6 +62,7 @@ class StudyCard:
     executions: list[Execution]
     items: int
     last: Any
+    logged: int = 0
 
     @property
     def total(self) -> int:
@@ -71,6 +73,28 @@ class StudyCard:
     def pages(self) -> list[tuple[Any, str]]:
         """(word, address) of the study's research note, journal and exports."""
         return pages_of(self.study)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Something that other people wait for from the reader: how many, in words with their number, and where."""
+
+    count: int
+    words: str
+    url: str
+
+
+_ASKS: dict[str, Callable[[Principal], list[Ask]]] = {}  # what other apps ask of the reader, by their own name
+
+
+def register_asks(name: str, function: Callable[[Principal], list[Ask]]) -> None:
+    """Let an app say on the first page what it asks of the reader; the same ``name`` again replaces the function."""
+    _ASKS[name] = function
+
+
+def asks_of(principal: Principal) -> list[Ask]:
+    """What waits for the reader in person, over all apps."""
+    return [ask for function in _ASKS.values() for ask in function(principal) if ask.count]
 
 
 def running(principal: Principal, limit: int = LIMIT) -> list[Moving]:
@@ -155,7 +179,9 @@ def warned(moving: list[Moving]) -> list[Warned]:
 def study_cards(principal: Principal, own: Study | None = None) -> list[StudyCard]:
     """Every visible study, or ``own`` alone, which the reader sees; five queries in all."""
     studies = visible_studies(principal) if own is None else Study.objects.filter(pk=own.pk)
-    shown = list(studies.annotate(plan_count=Count("plans")).order_by("slug"))
+    outside = TrackedRun.objects.filter(deleted=False, study=OuterRef("pk")).order_by().values("study")
+    logged = Subquery(outside.annotate(n=Count("pk")).values("n"))
+    shown = list(studies.annotate(plan_count=Count("plans"), logged_count=logged).order_by("slug"))
     versions = dict(PlanVersion.objects.filter(plan__study__in=shown).values_list("pk", "plan__study"))
     rows = Run.objects.filter(plan_version__in=versions).values_list("plan_version", "head__state")
     states: dict[int, dict[str, int]] = {}
@@ -177,7 +203,7 @@ def study_cards(principal: Principal, own: Study | None = None) -> list[StudyCar
     return [
         StudyCard(
             study, study.plan_count, states.get(study.pk, {}), executions.get(study.pk, [])[:3], items.get(study.pk, 0),
-            last.get(study.pk),
+            last.get(study.pk), study.logged_count or 0,
         )
         for study in shown
     ]  # fmt: skip
@@ -194,8 +220,9 @@ def headline(
     open_ones: list[tuple[str, str, str]],
     preparing: Preparing | None,
     warned_runs: int = 0,
+    asked: int = 0,
 ) -> SafeString:
-    """The sentence that opens the page. ``warned_runs``: running runs with warnings, which need a look too."""
+    """The sentence that opens the page. ``warned_runs`` with warnings and what is ``asked`` need a look too."""
     heads = visible(principal, RunHead.objects.all(), RUN_HEAD_STUDY)
     counts = heads.aggregate(done=Count("pk", filter=Q(state="completed")), total=Count("pk"))
     parts = []
@@ -203,13 +230,18 @@ def headline(
         parts.append(
             _("Preparing %(study)s: %(stage)s") % {"study": preparing.study, "stage": stage_word(preparing.stage)}
         )
-    if not counts["total"] and not open_ones:
-        return format_html("{}", "; ".join(parts) + _(".") if parts else _("Nothing has run here yet."))
-    happening = _happening(moving, open_ones)
-    if happening or not parts:
-        parts.append(happening or _("Nothing runs now"))
-    parts.append(_("%(n)d of %(of)d runs completed") % {"n": counts["done"], "of": counts["total"]})
-    trouble = attention_count(principal) + warned_runs
+    trouble = attention_count(principal) + warned_runs + asked
+    if counts["total"] or open_ones:
+        happening = _happening(moving, open_ones)
+        if happening or not parts:
+            parts.append(happening or _("Nothing runs now"))
+        parts.append(_("%(n)d of %(of)d runs completed") % {"n": counts["done"], "of": counts["total"]})
+    else:
+        logged = visible(principal, TrackedRun.objects.filter(deleted=False), "study").count()
+        if logged:
+            parts.append(ngettext("%(n)d run was logged", "%(n)d runs were logged", logged) % {"n": logged})
+        if not trouble:
+            return format_html("{}", _("; ").join(parts) + _(".") if parts else _("Nothing has run here yet."))
     if trouble:
         parts.append(ngettext("%(n)d thing needs a look", "%(n)d things need a look", trouble) % {"n": trouble})
     else:

@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.access import Principal, principal_of, visible_studies
-from runs.models import Study
+from runs.access import Principal, principal_of, visible, visible_studies
+from runs.models import Execution, Study
 from runs.presenters.executions import execution_lines, read_preparing, stage_word
 from runs.presenters.frame import Crumb
-from runs.presenters.now import attention, expected, headline, open_states, running, study_cards, warned
+from runs.presenters.now import asks_of, attention, expected, headline, open_states, running, study_cards, warned
 from runs.views.base import render_page
 from runs.views.plans import writable_studies
 
@@ -27,15 +27,20 @@ def _moving(principal: Principal) -> dict[str, Any]:
     preparing = read_preparing(settings.HOME.root / "run" / "preparing.json", timezone.now())
     if preparing and Study.objects.filter(slug=preparing.study).exclude(pk__in=visible_studies(principal)).exists():
         preparing = None
+    asks = asks_of(principal)
+    idle = not (moving or executions or preparing)
     return {
         "moving": moving,
+        "idle": idle,
+        "begun": idle and visible(principal, Execution.objects.all()).exists(),
+        "asks": asks,
         "executions": executions,
         "executions_beyond": len(open_ones) - len(executions),
         "preparing": preparing,
         "stage": stage_word(preparing.stage) if preparing else "",
         "attention": attention(principal),
         "expected": expected(principal),
-        "headline": headline(principal, moving, open_ones, preparing, len(concerns)),
+        "headline": headline(principal, moving, open_ones, preparing, len(concerns), sum(a.count for a in asks)),
         "warned": concerns,
         "every": 2 if moving or executions or preparing else 5,
     }

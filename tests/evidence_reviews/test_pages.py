@@ -16,6 +16,7 @@ from runs.storage import blob_store
 from tests.evidence_claims.build import Desk
 from tests.evidence_reviews.conftest import signed_in
 
+REVIEWS_COUNT = '<a href="/reviews/"><span>Reviews</span><span class="count alert">{}</span></a>'
 VERDICT = {"verdict": "dispute", "reason": "it says something else", "looked_at": ["quotation", "section"]}
 
 
@@ -151,6 +152,11 @@ def test_an_author_answers_from_the_queue_and_the_reviewer_accepts(desk: Desk) -
     dispute = desk.review(claim, "dispute", link=link)
     author = signed_in(desk, "author", Membership.RESEARCHER)
     item = f"/reviews/{item_of('answer', dispute.uid)}/"
+    first = author.get("/").content.decode()
+    assert '<a href="/reviews/?kind=answer">1 dispute to answer</a>' in first and "1 thing needs a look" in first
+    assert REVIEWS_COUNT.format(1) in first
+    for other in (signed_in(desk, "rev"), signed_in(desk, "reader", Membership.VIEWER), Client()):
+        assert "dispute to answer" not in other.get("/").content.decode()
     assert "1 dispute to answer" in plain(author.get("/reviews/").content.decode())
     html = author.get(item).content.decode()
     assert "What answers rev on claim c1?" in html and f"/reviews/answers/{dispute.uid}/" in html
@@ -158,6 +164,10 @@ def test_an_author_answers_from_the_queue_and_the_reviewer_accepts(desk: Desk) -
     assert answered["Location"] == item and Answer.objects.get().text == "line 1 says so"
     page = plain(author.get(item).content.decode())
     assert "answered, waits for an acceptance" in page and "line 1 says so" in page
+    first = author.get("/").content.decode()
+    assert "dispute to answer" not in first and "Nothing needs a look." in first and REVIEWS_COUNT[:30] in first
+    (waits,) = author.get("/reviews/?kind=link").context["lines"]
+    assert waits.what == "Answered dispute, waits for an acceptance"
     rev = signed_in(desk, "rev")
     rev.post(f"{address}record/", {**VERDICT, "verdict": "accept"})
     claim.refresh_from_db()

@@ -15,6 +15,8 @@ from runs.access import Principal
 from runs.models import Execution, Job, RunHead, Study, User
 from runs.presenters.executions import read_preparing
 from runs.visibility import INSPECTION, troubled_jobs
+from tests.mlflow.conftest import AT, make_study
+from tests.pages import elsewhere
 from tests.pages.state import World
 from workbench.paths import Home
 
@@ -36,7 +38,37 @@ def test_live_fragment_polls_slowly_when_nothing_runs(client: Client, world: Wor
     RunHead.objects.filter(state="running").update(state="completed")
     Execution.objects.update(state="closed", phase="done")
     text = client.get("/now/live/").content.decode()
-    assert "every 5s" in text and "every 2s" not in text and "make run" in text
+    assert "every 5s" in text and "every 2s" not in text and "make run" not in text
+    assert "Runs begin when a frozen plan is started" in text and 'href="/plans/"' in text
+    assert "manage.py study run" not in text
+
+
+def test_before_the_first_execution_the_bundled_study_is_offered(client: Client, db: None) -> None:
+    """The server answers, so that no command is offered that starts it."""
+    Study.objects.update(visibility="private")
+    text = client.get("/now/live/").content.decode()
+    assert "manage.py study run fatal-mask-pair --scale small" in text and "make run" not in text
+    assert "Nothing has run here yet." in text
+
+
+def test_logged_runs_count_where_no_plan_ran(client: Client, db: None) -> None:
+    Study.objects.update(visibility="private")
+    study = make_study("outside", visibility="public")
+    empty = client.get("/").content.decode()
+    assert "no run yet" in empty and "logged run" not in empty.split('id="main"')[1].split("no run yet")[1]
+    assert "or are logged from elsewhere" in client.get("/studies/outside/").content.decode()
+    elsewhere.full(study, AT)
+    text, own = client.get("/").content.decode(), client.get("/studies/outside/").content.decode()
+    assert "1 run was logged." in text and "no run yet" not in text
+    for page in (text, own):
+        assert '<a href="/logged/?study=outside">1' in page
+    assert "No run of a plan here." in own and "fatal-mask-pair" not in own.split('id="main"')[1]
+    listed = client.get("/logged/?study=outside")
+    assert len(listed.context["rows"]) == 1 and 'name="study" value="outside"' in listed.content.decode()
+    make_study("other", visibility="public")
+    assert client.get("/logged/?study=other").context["rows"] == []
+    make_study("hidden")
+    assert [client.get(f"/logged/?study={slug}").status_code for slug in ("hidden", "none")] == [404, 404]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from runs.access import principal_of
-from runs.models import ImportedRollout, Run, RunParameter, TrackedRun
+from runs.access import get_visible, principal_of
+from runs.models import ImportedRollout, Run, RunParameter, Study, TrackedRun
 from runs.presenters.frame import Crumb
 from runs.presenters.layers.access import is_live
 from runs.presenters.logged import listing as lists
@@ -47,13 +47,19 @@ def logged_crumbs(head: TrackedRun) -> list[Crumb]:
 
 @require_safe
 def logged(request: HttpRequest) -> HttpResponse:
-    """All logged runs, newest first; ``?q=`` looks for words in names."""
-    text = request.GET.get("q", "")[: lists.NAME_MOST]
-    rows = lists.narrowed(lists.logged_runs(principal_of(request)), text)
+    """All logged runs, newest first; ``?q=`` looks for words in names, ``?study=`` shows those of one study."""
+    principal = principal_of(request)
+    text, slug = request.GET.get("q", "")[: lists.NAME_MOST], request.GET.get("study", "")[:64]
+    study = get_visible(principal, Study.objects.all(), "pk", slug=slug) if slug else None
+    rows = lists.narrowed(lists.logged_runs(principal), text)
+    if study is not None:
+        rows = rows.filter(study=study)
     listing = paginate(request, rows)
+    above = [Crumb(study.slug, reverse("runs:study", args=[study.slug]))] if study is not None else []
     return render_page(
-        request, "logged/list.html", section="logged", title=_("Logged runs"), crumbs=[Crumb(_("Logged runs"))],
-        listing=listing, rows=lists.listed(list(listing)), text=text,
+        request, "logged/list.html", section="logged", title=_("Logged runs"),
+        crumbs=[*above, Crumb(_("Logged runs"))], study=study, of_study=study, listing=listing,
+        rows=lists.listed(list(listing)), text=text,
     )  # fmt: skip
 
 
