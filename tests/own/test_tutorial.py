@@ -112,4 +112,12 @@ def test_a_file_changed_in_mid_run_interrupts_and_is_named(newcomer: dict[str, s
     assert done.returncode == 0 and last_object(done.stdout)["state"] == "closed", done.stderr[-3000:]
     assert jobs_done(home) > before
     assert manage(home, "verify", timeout_s=300, **extra).returncode == 0
+    package.write_text(original + "\n# a remark\n")
+    try:
+        changed = manage(home, "verify", timeout_s=300, **extra)
+    finally:
+        package.write_text(original)
+    assert changed.returncode == 3 and "environment 'inventory': world.py changed" in changed.stdout, changed.stdout
+    gone = manage(home, "verify", timeout_s=300, WORKBENCH_CACHE_HOME=extra["WORKBENCH_CACHE_HOME"])
+    assert gone.returncode == 3 and "put its package on PYTHONPATH" in gone.stdout, gone.stderr[-3000:]
     none_left(home, 30)
