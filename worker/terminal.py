@@ -108,15 +108,35 @@ def _interval(item: dict[str, Any]) -> str:
     return f"{item['difference']:+.4f} {bounds}, {item['tasks']} tasks, {seeds}"
 
 
+def compared(item: dict[str, Any]) -> str:
+    """What a difference subtracts: second arm minus first of a pair, else each arm minus the parent."""
+    arms = item["arms"]
+    return f"{arms[1]} − {arms[0]}" if item["compare"] == "pair" else f"{', '.join(arms)} − parent"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _run_line(run: dict[str, Any]) -> str:
+    """One run; ``updates`` of the summary are its optimizer steps."""
+    parts = [
+        f"{run['arm']} seed {run['seed']}: {run['state']}",
+        f"{_counted(run['groups'], 'group', 'groups')}, {run['eligible']} eligible, {run['with_signal']} with signal",
+        f"{_counted(run['batches'], 'batch', 'batches')}, "
+        f"{_counted(run['updates'], 'optimizer step', 'optimizer steps')}",
+        f"{_counted(run['masked_tokens'], 'token', 'tokens')} masked",
+        run["reason"],
+    ]
+    return "  " + "; ".join(part for part in parts if part)
+
+
 def summary_text(result: dict[str, Any]) -> str:
     """A summary as a person reads it."""
-    lines = [f"{result['plan']}: {result['state']} {result['reason']}", f"plan {result['plan_sha256']}"]
+    opening = "; ".join(part for part in (result["state"], result["reason"]) if part)
+    lines = [f"{result['plan']}: {opening}", f"plan {result['plan_sha256']}"]
     for run in result["runs"]:
-        lines.append(
-            f"  {run['arm']} seed {run['seed']}: {run['state']}, {run['groups']} groups, {run['eligible']} eligible, "
-            f"{run['with_signal']} with signal, {run['updates']} updates, "
-            f"{run['masked_tokens']} tokens masked {run['reason']}"
-        )
+        lines.append(_run_line(run))
     for cell in result["evaluation"]:
         name = f"{cell['arm']}-s{cell['seed']}" if cell["arm"] else "parent"
         reward = "—" if cell["reward_mean"] is None else f"{cell['reward_mean']:.4f}"
@@ -126,7 +146,7 @@ def summary_text(result: dict[str, Any]) -> str:
             f"finish {cell['finish'][0]}/{cell['finish'][1]}, Fatal {cell['fatal'][0]}/{cell['fatal'][1]}"
         )
     for item in result["endpoints"]:
-        lines.append(f"  {item['id']} {'-'.join(item['arms'])}: {_interval(item)}")
+        lines.append(f"  {item['id']} {compared(item)}: {_interval(item)}")
     if result["closure"]:
         lines.append(f"closure {result['closure']['manifest_sha256']}")
     lines.append(f"{result['wall_s']} s")

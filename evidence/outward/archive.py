@@ -127,7 +127,7 @@ def open_bundle(file: Path) -> Iterator[BundleReader]:
                 names[entry.filename] = entry.file_size
             yield BundleReader(archive, names)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, UnicodeDecodeError, RuntimeError) as error:
-        raise BundleError(f"{file.name}: {error}, expected a bundle") from error
+        raise BundleError(f"{file.name}: {error}, expected a bundle that can be read") from error
 
 
 def written_again(file: Path, reader: BundleReader) -> bool:

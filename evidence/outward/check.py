@@ -85,7 +85,10 @@ def verify_bundle(file: Path, *, key: str = "", roots: bytes = b"") -> Findings:
                 check_evidence(found, world)
                 for item in world.manifest["left_out"]:
                     found.unchecked.append(f"{item['count']} {item['what']}: {item['why']}")
-    except (BundleError, OSError) as error:
+    except BundleError as error:  # its message names what was expected
+        said, _comma, expected = str(error).rpartition(", expected ")
+        found.fault("file", file.name, got=said or str(error), expected=expected or "a bundle that can be read")
+    except OSError as error:
         found.fault("file", file.name, got=str(error), expected="a bundle that can be read")
     except UNREADABLE as error:
         found.fault("file", file.name, got=f"{type(error).__name__}: {error}", expected="the parts of a bundle")

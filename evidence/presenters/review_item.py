@@ -185,6 +185,11 @@ def _figures_of(claim: Claim) -> list[Figure]:
     return list({row.figure_id: row.figure for row in rows.order_by("language", "ordinal")}.values())
 
 
+def _listed(*parts: str | None) -> str:
+    """The parts that are there, with commas between them."""
+    return ", ".join(part for part in parts if part)
+
+
 def _where(found: Chip) -> str:
     """What a figure is bound to, in one line."""
     binding, name = found.version.binding, found.source_name
@@ -192,15 +197,18 @@ def _where(found: Chip) -> str:
         case "pointer":
             return f"{name}#{binding.get('pointer', '')}"
         case "cell":
-            return f"{name}, {binding.get('column', '')}, {binding.get('key', '')}"
+            return _listed(name, binding.get("column"), binding.get("key"))
         case "excerpt":
-            return f"{name}, {binding.get('excerpt', '')}"
+            return _listed(name, binding.get("excerpt"))
         case "derivation":
             return found.expression
         case "receipt":
             return f"{str(binding.get('sha256', ''))[:12]}{binding.get('pointer', '')}"
-        case "endpoint" | "cell_rate":
-            return f"{name}, {binding.get('quantity') or binding.get('part', '')}"
+        case "endpoint":
+            return _listed(name, binding.get("quantity"))
+        case "cell_rate":
+            place = (binding.get(member) for member in ("checkpoint", "condition", "split", "outcome", "part"))
+            return _listed(name, *place)
         case _:
             return found.why(get_language())
 

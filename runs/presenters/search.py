@@ -20,7 +20,7 @@ from runs.access import Principal, sees_everything, visible, visible_jobs, visib
 from runs.models import BlobRef, Checkpoint, Group, Job, Plan, PlanVersion, Receipt, Run, Task, Trajectory, Turn
 from runs.models.plan import heavy
 from runs.query.lists import LISTS, of_versions
-from runs.query.narrow import filtered, narrow
+from runs.query.narrow import filtered, narrow, without_colon
 from runs.query.paging import capped_count
 from runs.query.parse import QueryError, parse
 from runs.query.resolve import Asker, visible_tasks
@@ -83,7 +83,7 @@ def search(principal: Principal, text: str) -> Found:
     query = parse(text)
     if query.errors:
         return Found([], [], query.errors)
-    if not any(term.key for term in query.terms):
+    if not any(term.key or without_colon(term) for term in query.terms):
         words = " ".join(term.values[0] for term in query.terms if not term.negated)
         return Found(find(principal, words), [], ())
     asker = Asker(principal, timezone.now())

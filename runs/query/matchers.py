@@ -18,10 +18,14 @@ Word = Q | Callable[[Asker], Q]
 
 @dataclass(frozen=True)
 class Matcher:
-    """``read``: value to condition; ``words``: all that the value may be, None where it is open."""
+    """``read``: value to condition; ``words``: all that the value may be, None where it is open.
+
+    ``compares``: a value may begin with ``<``, ``<=``, ``>`` or ``>=``.
+    """
 
     read: Condition
     words: tuple[str, ...] | None = None
+    compares: bool = False
 
 
 def choice(words: Mapping[str, Word]) -> Matcher:
@@ -70,17 +74,17 @@ def exact(field: str) -> Matcher:
 
 def number(field: str) -> Matcher:
     """A number, a comparison or a range."""
-    return Matcher(lambda asker, value: values.numeric(field, value))
+    return Matcher(lambda asker, value: values.numeric(field, value), compares=True)
 
 
 def whole(field: str) -> Matcher:
     """A whole number, a comparison or a range."""
-    return Matcher(lambda asker, value: values.numeric(field, value, values.whole))
+    return Matcher(lambda asker, value: values.numeric(field, value, values.whole), compares=True)
 
 
 def time(field: str) -> Matcher:
     """A time, a comparison or a range."""
-    return Matcher(lambda asker, value: values.temporal(field, value, asker.now))
+    return Matcher(lambda asker, value: values.temporal(field, value, asker.now), compares=True)
 
 
 def sha(*fields: str) -> Matcher:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from runs.query.parse import Query, QueryError, Term, quote
 from runs.query.resolve import Asker, Unknown, contains, nearest
 from runs.query.values import Unreadable, hash_prefix, text_range, uid_prefix
 
+_NO_COLON = re.compile(r"^([A-Za-z_]+)(>=|<=|[<>=≥≤])([^<>=≥≤]+)$")
+_SIGNS = {"≥": ">=", "≤": "<=", "=": ""}
 _HASHES = ("sha256", "record_sha256", "task_sha256")
 
 
@@ -60,6 +63,27 @@ def _free(spec: ListSpec, term: Term) -> Q:
     return found
 
 
+def without_colon(term: Term) -> tuple[str, str, str] | None:
+    """(key, sign, value) of a word that compares a key and lacks the colon, as ``reward<0.4``; None for any other.
+
+    A word in quotation marks is free text whatever it holds.
+    """
+    if term.key or '"' in term.source:
+        return None
+    key, sign, value = ("", "", "") if (found := _NO_COLON.match(term.values[0])) is None else found.groups()
+    return (key.lower(), sign, value) if key.lower() in KEYS else None
+
+
+def _no_colon(spec: ListSpec, term: Term, key: str, sign: str, value: str) -> QueryError:
+    matcher = KEYS[key].on.get(spec.name)
+    if matcher is None:
+        return _unknown_key(spec, Term(key, (f"{sign}{value}",), term.negated, term.source))
+    compared = _SIGNS.get(sign, sign) if matcher.compares else ""
+    message = _("got no colon after %(key)s, expected one before the value; free text stands in quotation marks")
+    sign = "-" if term.negated else ""
+    return QueryError(term.source, message % {"key": key}, f"{sign}{key}:{compared}{value}")
+
+
 def _unknown_key(spec: ListSpec, term: Term) -> QueryError:
     names = keys_of(spec)
     value = ",".join(quote(v) for v in term.values)
@@ -80,6 +104,9 @@ def _unknown_key(spec: ListSpec, term: Term) -> QueryError:
 
 def _condition(spec: ListSpec, asker: Asker, term: Term) -> Q:
     if not term.key:
+        meant = without_colon(term)
+        if meant is not None:
+            raise _no_colon(spec, term, *meant)
         return _free(spec, term)
     key = KEYS.get(term.key)
     if key is None or spec.name not in key.on:

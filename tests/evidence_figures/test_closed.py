@@ -14,6 +14,8 @@ from evidence.actions.figures import bind_figure, fill_pending
 from evidence.binding.figures import recompute
 from evidence.binding.values import read_exact
 from evidence.models import Figure
+from evidence.presenters.chips import RELATED, chips_of
+from evidence.presenters.review_item import _where
 from runs.actions.actors import service_actor
 from runs.actions.closure import item_facts
 from runs.actions.documents import store_document
@@ -234,3 +236,16 @@ def test_the_page_of_an_effect_names_its_documents(open_world: World, client: Cl
     open_world.study.save()
     page = client.get(f"/figures/{version.figure.uid}/").content.decode()
     assert version.binding["closure_sha256"] in page and "a registered endpoint of a closed execution" in page
+
+
+def test_what_a_figure_is_bound_to_ends_in_no_comma(open_world: World) -> None:
+    """A rate of a cell has no part; its cell is named. A count names the part, an endpoint its quantity."""
+    close(open_world)
+    for key, binding, said in (
+        ("rate", CELL, "e3, stress, test, recovered"),
+        ("count", {**CELL, "part": "n"}, "e3, stress, test, recovered, n"),
+        ("effect", ENDPOINT, "difference"),
+    ):  # fmt: skip
+        bind(open_world, key, binding)
+        (found,) = chips_of(Figure.objects.filter(key=key).select_related("study", *RELATED)).values()
+        assert _where(found) == f"{found.source_name}, {said}" and found.source_name

@@ -135,3 +135,11 @@ def test_time_stamps_are_checked_against_given_roots(world: World, tmp_path: Pat
     assert held.ok and held.checked["time stamp"] == 1
     refused = verify_bundle(file, roots=(tmp_path / "other/ca.pem").read_bytes())
     assert {item.area for item in refused.faults} == {"time stamp"}
+
+
+def test_what_is_no_bundle_says_once_what_was_expected(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("no zip")
+    for path in (file, tmp_path / "absent"):
+        (fault,) = verify_bundle(path).faults
+        assert fault.expected == "a bundle that can be read" and "expected" not in fault.got

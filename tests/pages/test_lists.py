@@ -39,15 +39,33 @@ def test_runs_by_state(client: Client, world: World, db: None) -> None:
         ("/runs/", "updated:>tomorrow", "expected a date"),
         ("/runs/", '"open', "quotation mark is not closed"),
         ("/runs/", "sha:xyz", "hexadecimal"),
+        ("/trajectories/", "reward<0.4", "<code>reward:<0.4</code></a>?"),
+        ("/trajectories/", "-Reward≥0.4", "<code>-reward:>=0.4</code></a>?"),
+        ("/trajectories/", "tokens=200", "<code>tokens:200</code></a>?"),
+        ("/runs/", "arm=e3,e4", "<code>arm:e3,e4</code></a>?"),
+        ("/runs/", "reward<0.4", "it belongs to: Trajectories, Evaluations, Groups"),
     ],
 )
 def test_what_cannot_be_understood_is_named(
     client: Client, world: World, db: None, address: str, query: str, said: str
 ) -> None:
     answer = client.get(address, {"q": query})
-    text = answer.content.decode().replace("&gt;", ">")
+    text = answer.content.decode().replace("&gt;", ">").replace("&lt;", "<")
     assert answer.status_code == 400 and said in text
     assert "What can be asked" in text
+
+
+def test_the_search_too_asks_for_the_colon(client: Client, world: World, db: None) -> None:
+    answer = client.get("/search/", {"q": "reward<0.4"})
+    assert answer.status_code == 400 and [e.suggestion for e in answer.context["found"].errors] == ["reward:<0.4"]
+
+
+@pytest.mark.parametrize("query", ['"reward<0.4"', "x<0.4", "reward<", "loss=low"])
+def test_a_word_with_a_sign_is_text_where_it_names_no_key_or_stands_in_quotes(
+    client: Client, world: World, db: None, query: str
+) -> None:
+    found = listing(client, "/trajectories/", q=query)
+    assert found.errors == () and found.count == 0
 
 
 def test_an_unknown_state_is_no_silent_filter(client: Client, world: World, db: None) -> None:
