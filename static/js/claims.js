@@ -29,11 +29,23 @@
     );
   }
 
+  /* What the server said of a field when it refused. It stands until the sentence, or what it is judged by, changes;
+     then the live check speaks. Where somebody else wrote meanwhile it also holds their words, and stays. */
+  const refusal = (field) => ("moved" in form.dataset ? null : document.getElementById(field.id + "-error"));
+
+  function drop(changed) {
+    for (const field of fields) {
+      const judged = changed === field || ["kind", "plan_version", "endpoint"].includes(changed.name);
+      const said = judged && refusal(field);
+      if (said) said.remove();
+    }
+  }
+
   async function ask() {
     const mine = ++asked;
     for (const field of fields) {
       const language = field.dataset.language;
-      if (!field.value.trim()) {
+      if (!field.value.trim() || refusal(field)) {
         tell(language, []);
         continue;
       }
@@ -56,7 +68,8 @@
     }
   }
 
-  form.addEventListener("input", () => {
+  form.addEventListener("input", (event) => {
+    drop(event.target);
     clearTimeout(timer);
     timer = setTimeout(ask, 350);
   });

@@ -42,6 +42,12 @@ def test_a_claim_is_written_linked_and_never_raised(site: Site, watched: Watched
     page.locator("#text_en-error").wait_for()
     assert page.locator("#text_en").input_value() == "The mask improves recovery to 13/27."
     assert page.locator("#key").input_value() == "written-here"
+    page.wait_for_timeout(600)  # the live check has had its time: what was refused stands once
+    assert page.get_by_text("“improves” claims an improvement").count() == 1 and live.locator("li").count() == 0
+    page.locator("#text_en").press("End")
+    page.locator("#text_en").press_sequentially(" Now.")
+    live.get_by_text("“improves” claims an improvement").wait_for()
+    assert page.locator("#text_en-error").count() == 0
 
     page.locator("#text_en").fill("{{name:E3}} recovered in [[recovery.e3]] paired tasks.")
     live.locator("li").first.wait_for(state="detached")

@@ -65,3 +65,15 @@ def test_a_cell_of_the_step_bar_opens_its_group(site: Site, watched: Watched) ->
     page.keyboard.press("]")
     page.wait_for_url(lambda url: url != first)
     assert "/groups/" in page.url
+
+
+def test_an_address_that_an_mlflow_client_prints_opens_the_logged_run(site: Site, watched: Watched) -> None:
+    page, address = watched.page, site.url("logged")
+    run_id = address.rstrip("/").rpartition("/")[2].replace("-", "")
+    page.goto(site.url(f"/#/experiments/8/runs/{run_id}"))
+    page.wait_for_url(address)
+    page.goto(site.url("/#/experiments/8"))
+    page.wait_for_url("**/logged/")
+    page.goto(site.url("/#/experiments/8/runs/none"))
+    page.locator("#now-live").wait_for()
+    assert page.url.endswith("/#/experiments/8/runs/none") and watched.complaints == []
