@@ -69,7 +69,8 @@ class Command(BaseCommand):
 
     def _print(self, result: dict[str, Any], report: VerifyReport) -> None:
         for step in result["steps"]:
-            mark = "ok" if not step["problems"] else f"{step['problems']} problems"
+            mark = "ok" if not step["unavailable"] else "no disagreement"
+            mark = f"{step['problems']} problems" if step["problems"] else mark
             gone = f", {step['tombstoned']} tombstoned" if step["tombstoned"] else ""
             gone += f", {step['unavailable']} unavailable" if step["unavailable"] else ""
             self.stdout.write(f"({step['step']}) {step['name']}: {step['checked']} checked, {mark}{gone}")
