@@ -1,4 +1,4 @@
-"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/3``.
+"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/4``.
 
 Rules, in order:
 
@@ -12,8 +12,9 @@ Rules, in order:
    only where the change exceeds the standard deviation within each of the two quarters.
 5. Held-out success of the final policy against its parent's, as n of N under ``standard`` on ``test``, once
    both are evaluated in full. Counts, no test.
-6. Warnings of the layers cap it: where one of L1 fired and nobody dismissed it, rule 2 says ``unstable``;
-   the others are named, with a link to their evidence.
+6. Warnings of the layers cap it: where one of stability fired and nobody dismissed it, rule 2 says ``unstable``.
+   Of stability are all of L1, and of other layers those that name a collapse or an instability
+   (``UNSTABLE``). The others are named, with a link to their evidence.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from runs.presenters.terms import term
 from runs.readings.fired import FiredWarning, fired_warnings
 from runs.templatetags.ui import percent, signed
 
-RULE_SET = "run-verdict/3"
+RULE_SET = "run-verdict/4"
 MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 12
 HELD_OUT = ("standard", "test")
+UNSTABLE = ("early_collapse", "paths_collapse", "uneven_calls")  # warnings of stability outside L1
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def join_clauses(clauses: list[SafeString]) -> SafeString:
 
 def capped(stable: bool, reason: str, warnings: Sequence[FiredWarning]) -> tuple[bool, str]:
     """Rule 6: what rule 2 may say beside warnings of stability."""
-    first = next((item for item in warnings if item.reading.layer == "L1"), None)
+    first = next((w for w in warnings if w.reading.layer == "L1" or w.reading.id in UNSTABLE), None)
     if not stable or first is None:
         return stable, reason
     return False, _("warning: %(title)s") % {"title": first.reading.title}
@@ -193,7 +195,10 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
             "Held-out: success under STANDARD on test, final policy against its parent, once both are evaluated in "
             "full; counts, no test."
         ),
-        _("Warnings that fired on the layers are named; one of L1 takes the word stable away. Here: %(n)d.")
+        _(
+            "Warnings that fired on the layers are named; one of L1, or of a collapse or an instability on another "
+            "layer, takes the word stable away. Here: %(n)d."
+        )
         % {"n": len(warnings)},
         _("The sentence says nothing about another arm: a comparison stands on the results page of the plan."),
     ]

@@ -123,7 +123,7 @@ READINGS: tuple[Reading, ...] = (
     Reading(
         "gradient_spike", "L1", WARNING,
         _("Gradient-norm spike"),
-        _("Gradient norm {value} at step {step}: the median is {median}, the limit {limit}; such steps: {n}."),
+        _("Gradient norm {value} at batch {step}: the median is {median}, the limit {limit}; such batches: {n}."),
         (_("One trajectory dominates the step."), _("Old and new policy ran apart."), _("A numerical fault.")),
         _("Norms of trajectories add where their gradients may cancel."),
         _("Open the update and sort its trajectories by gradient norm; repeat the step without the largest."),

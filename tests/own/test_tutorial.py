@@ -66,7 +66,7 @@ def test_every_command_of_the_tutorial_runs(newcomer: dict[str, str]) -> None:
     assert sum(out.rstrip().endswith("passed") for out in said.values()) == 2
     trained = next(out for command, out in said.items() if command.endswith("run ~/my-inventory/plan.yaml"))
     assert "inventory-careful: closed" in trained
-    updates = re.search(r"48 groups, 48 eligible, \d+ with signal, (\d+) updates", trained)
+    updates = re.search(r"48 groups, 48 eligible, \d+ with signal; \d+ batch(?:es)?, (\d+) optimizer step", trained)
     assert updates is not None and int(updates[1]) > 0, trained
     assert any(out.rstrip().endswith("verified") for out in said.values())
     own = next(out for command, out in said.items() if command.endswith("plan-chat.yaml"))

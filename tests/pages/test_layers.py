@@ -51,7 +51,7 @@ def test_every_layer_asks_its_question_and_says_what_is_missing(client: Client, 
     text = client.get(f"/runs/{run.uid}/layers/").content.decode()
     for part in (
         "Is the optimisation working?", "Is the reasoning real?", "Pattern or memory?",
-        "Gradient norm 1.01 in the median, largest 9 at step 19", "60 to 98 tokens a trajectory",
+        "Gradient norm 1.01 in the median, largest 9 at batch 19", "60 to 98 tokens a trajectory",
         "Nothing of this layer was measured", "Padding or overthinking", "Gradient-norm spike", "l1.grad_norm/1",
         "what lies between them was not evaluated",
     ):  # fmt: skip

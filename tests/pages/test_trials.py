@@ -189,6 +189,22 @@ def test_edits_of_a_known_difference(client: Client, tried: World, db: None) -> 
     assert answer.context["opened"].is_chosen and all(not file.why for file in answer.context["files"])
 
 
+def test_where_each_utility_comes_from_is_said_as_it_is_stored(client: Client, tried: World, db: None) -> None:
+    """Originals were copied, in the pilot and in training alike; trees without the block were tried."""
+    page, originals = _text(client, PAGE), Trial.objects.filter(trial_set__plan_version=tried.version, kind="original")
+    assert "copied; the tree without the edit has a fresh trial" in page and "from one fresh trial each" not in page
+    assert originals.filter(service_s__isnull=False).count() == 0
+    assert {item.trial_set.purpose for item in originals.select_related("trial_set")} == {"preflight", "train"}
+    assert Trial.objects.filter(kind="intervention", service_s__isnull=False).exists()
+
+
+def test_turns_that_changed_files_are_counted(client: Client, tried: World, db: None) -> None:
+    item = _known(difference__gt=0)
+    answer = client.get(f"/trajectories/{item.trajectory.uid}/edits/")
+    turns, changed = len(answer.context["cells"]), len(answer.context["blocks"])
+    assert f"{turns} turns, {changed} of which changed files" in answer.content.decode()
+
+
 def test_unavailable_zero_and_not_read_look_different(client: Client, tried: World, db: None) -> None:
     zero = _text(client, f"/trajectories/{_known(difference=0).trajectory.uid}/edits/")
     assert "D = 0, measured" in zero and "No difference is known" not in zero

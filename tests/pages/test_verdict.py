@@ -7,7 +7,9 @@ import re
 import pytest
 
 from runs.presenters.evaluation import CellView, Rate
-from runs.presenters.verdict import _held_out, _losses, entropy_change, held_out_pair, join_clauses
+from runs.presenters.verdict import UNSTABLE, _held_out, _losses, capped, entropy_change, held_out_pair, join_clauses
+from runs.readings.fired import FiredWarning
+from runs.readings.table import BY_ID
 
 
 def _plain(text: object) -> str:
@@ -85,3 +87,17 @@ def test_four_clauses_make_one_sentence() -> None:
     from django.utils.safestring import mark_safe
 
     assert join_clauses([mark_safe(c) for c in "abcd"]) == "a; b; c, and d."
+
+
+@pytest.mark.parametrize(("rule", "stable"), [
+    ("gradient_spike", False), ("narrow_mode", False), ("early_collapse", False), ("paths_collapse", False),
+    ("uneven_calls", False), ("padding", True), ("all_wrong", True), (None, True),
+])  # fmt: skip
+def test_a_warning_of_stability_on_any_layer_takes_the_word_away(rule: str | None, stable: bool) -> None:
+    fired = [] if rule is None else [FiredWarning(BY_ID[rule], (0, 7), {})]
+    assert capped(True, "4 of 4 steps are finite", fired)[0] is stable
+    assert capped(False, "step 1 holds a non-finite value", fired) == (False, "step 1 holds a non-finite value")
+
+
+def test_every_named_warning_of_stability_exists_outside_the_first_layer() -> None:
+    assert all(BY_ID[name].kind == "warning" and BY_ID[name].layer != "L1" for name in UNSTABLE)

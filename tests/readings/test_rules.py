@@ -191,4 +191,4 @@ def test_a_spike_of_any_epoch_is_told() -> None:
     found = reading.rule(given, reading.thresholds)
     assert found.state == FIRED and found.facts["value"] == 9.0 and found.evidence[0].labels == {"epoch": "0"}
     sentence = answers_of(given)["L1"].sentence
-    assert sentence == "Gradient norm 1.01 in the median, largest 9 at step 20."
+    assert sentence == "Gradient norm 1.01 in the median, largest 9 at batch 20."

@@ -103,9 +103,9 @@ def _newest(form: Callable[[float], str]) -> Callable[[Line], dict[str, str]]:
 
 PIECES: dict[str, tuple[Piece, ...]] = {
     "L1": (
-        Piece("l1.grad_norm", _("gradient norm {median} in the median, largest {largest} at step {step}"), _spread, every=True),
+        Piece("l1.grad_norm", _("gradient norm {median} in the median, largest {largest} at batch {step}"), _spread, every=True),
         Piece("l1.clip_high_share", _("{last} of trained tokens clipped on the high side"), _ends(percent)),
-        Piece("l1.kl_k3_reference", _("KL to the reference {last} nats at step {step}"), _newest(number)),
+        Piece("l1.kl_k3_reference", _("KL to the reference {last} nats at batch {step}"), _newest(number)),
         Piece("l1.skipped_share", _("{last} of the last batches skipped"), _ends(percent)),
         Piece("l1.engine_drift_max", _("sampler and trainer differ by at most {largest} nats"), _spread),
     ),
