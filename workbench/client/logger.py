@@ -241,7 +241,7 @@ class Sender:
         try:
             answer: Answer = self._transport.post(f"studies/{header['study']}/logged-runs", body, timeout=timeout)
         except ProblemError as error:
-            raise self._named(error, str(header["study"])) from error
+            raise self._named(error, str(header["study"])) from None
         return str(answer.value["uid"])
 
     def _named(self, error: ProblemError, study: str) -> ProblemError:
