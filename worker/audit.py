@@ -72,6 +72,9 @@ def _world(plan_sha256: str) -> _World | NotChecked:
             f" it, as where the records were made ({error})"
         )
     noted = _changes(body["bindings"]["environment"], code)
+    tried_by = (body["bindings"]["environment"].get("verifier"), getattr(environment, "verifier", None))
+    if noted is None and tried_by[0] != tried_by[1]:  # it belongs to no environment's package
+        noted = f"verifier {tried_by[1]} is here, not {tried_by[0]}"
     if noted is not None:
         return NotChecked(f"other code here than the plan binds; put that back (environment {name!r}: {noted})")
     bound = body["bindings"]["reward"]

@@ -107,7 +107,7 @@ def body(code: CodeIdentity, reward: str) -> dict[str, Any]:
         "bindings": {
             "reward": {"code_sha256": reward, "code": {}},
             "environment": {
-                "code_sha256": code.sha256(), "version": "1",
+                "code_sha256": code.sha256(), "version": "1", "verifier": world.environment().verifier,
                 "code": {"files": dict(code.files), "distribution": code.distribution, "version": code.version},
             },
         },
@@ -140,6 +140,15 @@ def test_the_bound_code_is_replayed_and_any_other_is_not(monkeypatch: pytest.Mon
     ((what, got),) = {(what, got) for _, what, _, got in found if isinstance(got, NotChecked)}
     assert what == "replay" and "environment 'code_repair': reward.py changed" in got.why
     assert "asked" not in {what for _, what, _, _ in found}
+
+
+def test_another_verifier_than_the_bound_one_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tries an environment's artefacts is part of the product, outside the environment's files."""
+    bound = body(*here())
+    bound["bindings"]["environment"]["verifier"] = "hidden_calls/0"
+    ((got,),) = {(got,) for _, what, _, got in played(monkeypatch, bound) if what == "replay"}
+    assert isinstance(got, NotChecked)
+    assert f"verifier {world.environment().verifier} is here, not hidden_calls/0" in got.why
 
 
 def test_other_reward_rules_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
