@@ -381,12 +381,10 @@ def refresh_claim(claim: Claim, *, at: datetime) -> None:
         return
     found = derive(claim)
     before = Claim.objects.filter(pk=claim.pk).values_list("status", flat=True).get()
-    Claim.objects.filter(pk=claim.pk).update(
-        status=found.status, cap=found.cap, disputed=found.disputed, provisional=found.provisional
-    )
-    claim.status, claim.cap, claim.disputed, claim.provisional = (
-        found.status, found.cap, found.disputed, found.provisional,
-    )  # fmt: skip
+    values = {name: getattr(found, name) for name in ("status", "cap", "disputed", "provisional")}
+    Claim.objects.filter(pk=claim.pk).update(**values)
+    for name, value in values.items():
+        setattr(claim, name, value)
     if before != found.status:
         record_change(
             "claim.status", by=service_actor("evidence"), at=at, subject=f"claim {claim.key}", study=claim.study,
