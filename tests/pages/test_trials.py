@@ -32,8 +32,11 @@ TRIED = re.compile(r'href="/(studies|updates|trajectories)/[^"]+/(edit-credit/"|
 
 
 @pytest.fixture(scope="module")
-def tried(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    """Three of four batches done in each of the four arms, after a pilot of four groups."""
+def tried(world: World, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    """Three of four batches done in each of the four arms, after a pilot of four groups.
+
+    The folder's world is built before: a transaction that lives longer must not begin inside this one.
+    """
     with django_db_blocker.unblock(), transaction.atomic():
         yield build(batches=4, trained=3)
         transaction.set_rollback(True)
