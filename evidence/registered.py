@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence.binding.closed import ClosedError, closed_execution
+from evidence.models import ClaimVersion, FigureVersion
 from evidence.wording import EQUIVALENCE, IMPROVEMENT, NON_INFERIORITY, Facts
 from runs.actions.plans import plan_body
 from runs.models import PlanVersion
@@ -79,11 +80,46 @@ def _results(version: PlanVersion, endpoint: str) -> tuple[bool, tuple[Mapping[s
     return True, found[0] if found else ()
 
 
-def facts_of(version: PlanVersion | None, endpoint: str, arms: Iterable[str] = ()) -> Facts:
-    """What ``wording.check`` needs to know of a claim's endpoint."""
+def facts_of(version: PlanVersion | None, endpoint: str, comparisons: Iterable[tuple[str, ...]] = ()) -> Facts:
+    """What ``wording.check`` needs to know of a claim's endpoint.
+
+    ``comparisons``: arms of each comparison that the claim shows; all of the endpoint's where it shows none. A verdict
+    holds where it does in each of them.
+    """
     found = registered(version, endpoint)
     if found is None:
         return Facts(plan=version is not None)
-    wanted = list(arms)
-    holds = found.holds(wanted) if found.measured(wanted) else None
+    shown = [*comparisons] or [()]
+    holds = frozenset.intersection(*map(found.holds, shown)) if all(map(found.measured, shown)) else None
     return Facts(plan=True, endpoint=True, registered=found.kinds, holds=holds)
+
+
+def carries_endpoint(figure: FigureVersion | None, version: ClaimVersion) -> bool:
+    """Whether a figure is the native effect that the claim's endpoint measures."""
+    return (
+        figure is not None
+        and figure.kind == "effect"
+        and figure.origin == "native"
+        and figure.binding.get("type") == "endpoint"
+        and figure.plan_version_id is not None
+        and figure.plan_version_id == version.plan_version_id
+        and figure.endpoint == version.endpoint
+    )
+
+
+def compared(figures: Iterable[FigureVersion | None], version: ClaimVersion) -> list[tuple[str, ...]]:
+    """Arms of each comparison of the claim's endpoint that these figures carry; [()], all of it, where none does."""
+    carried = (item for item in figures if item is not None and carries_endpoint(item, version))
+    return sorted({tuple(str(arm) for arm in item.binding.get("arms") or ()) for item in carried}) or [()]
+
+
+def promises_endpoint(figure: FigureVersion | None, version: ClaimVersion) -> bool:
+    """Whether a pending figure will be filled by the endpoint of the claim."""
+    return (
+        figure is not None
+        and figure.kind == "effect"
+        and figure.binding.get("type") == "pending"
+        and figure.plan_version_id is not None
+        and figure.plan_version_id == version.plan_version_id
+        and figure.endpoint == version.endpoint
+    )

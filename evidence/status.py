@@ -37,7 +37,14 @@ from evidence.models import (
     Review,
     Source,
 )
-from evidence.registered import NO_REGRESSION_OBSERVED, Registered, registered
+from evidence.registered import (
+    NO_REGRESSION_OBSERVED,
+    Registered,
+    carries_endpoint,
+    compared,
+    promises_endpoint,
+    registered,
+)
 from evidence.reviewing import ANSWERED, OPEN, STANDS, Told
 from evidence.waiting import WORDS, project
 from evidence.wording import NO_REGRESSION, RULED
@@ -304,7 +311,10 @@ def _of_kind(found: Evidence) -> Iterator[Reason]:
         return
     known = registered(version.plan_version, version.endpoint)
     if version.kind == NO_REGRESSION:
-        if known is not None and known.measured() and NO_REGRESSION_OBSERVED not in known.holds():
+        shown = compared((figure.current for figure in found.figures), version)
+        if known is not None and any(
+            known.measured(arms) and NO_REGRESSION_OBSERVED not in known.holds(arms) for arms in shown
+        ):
             yield _low("regression", _("The closed execution measured a step back."), _("other words"))
         return
     if known is None or version.kind not in known.kinds:
@@ -319,9 +329,8 @@ def _of_endpoint(found: Evidence, version: ClaimVersion, known: Registered) -> I
     if not effects and not any(promises_endpoint(figure.current, version) for figure in found.figures):
         yield _low("no_effect", _("No effect figure of endpoint %s is shown or linked.") % version.endpoint,
                    _("that figure in the text, or linked as support"))  # fmt: skip
-    named = {tuple(str(arm) for arm in item.binding.get("arms") or ()) for item in effects if item is not None} or {()}
     run = _("a closed execution of its plan")
-    for arms in sorted(named):
+    for arms in compared(effects, version):
         if not known.closed:
             yield Reason("unmeasured", _("Its plan has no closed execution yet."), run, Claim.PENDING)
         elif not known.measured(arms):
@@ -329,31 +338,6 @@ def _of_endpoint(found: Evidence, version: ClaimVersion, known: Registered) -> I
         elif version.kind not in known.holds(arms):
             yield _low("interval", _("The interval that was measured does not support it."),
                        _("a claim of what was measured, or another plan"))  # fmt: skip
-
-
-def carries_endpoint(figure: FigureVersion | None, version: ClaimVersion) -> bool:
-    """Whether a figure is the native effect that the claim's endpoint measures."""
-    return (
-        figure is not None
-        and figure.kind == "effect"
-        and figure.origin == "native"
-        and figure.binding.get("type") == "endpoint"
-        and figure.plan_version_id is not None
-        and figure.plan_version_id == version.plan_version_id
-        and figure.endpoint == version.endpoint
-    )
-
-
-def promises_endpoint(figure: FigureVersion | None, version: ClaimVersion) -> bool:
-    """Whether a pending figure will be filled by the endpoint of the claim."""
-    return (
-        figure is not None
-        and figure.kind == "effect"
-        and figure.binding.get("type") == "pending"
-        and figure.plan_version_id is not None
-        and figure.plan_version_id == version.plan_version_id
-        and figure.endpoint == version.endpoint
-    )
 
 
 _PUT_OFF: ContextVar[dict[int, Claim] | None] = ContextVar("claims whose status is derived at the end", default=None)

@@ -20,8 +20,8 @@ from evidence.actions.record import append, lock_evidence, record_uid
 from evidence.actions.stale import rebind
 from evidence.binding.tokens import FIGURE, Trouble, check_text, figure_keys, parse_text
 from evidence.models import Claim, ClaimFigure, ClaimVersion, Figure, FigureVersion
-from evidence.registered import facts_of
-from evidence.status import carries_endpoint, derive, promises_endpoint, rank, refresh_claim
+from evidence.registered import carries_endpoint, compared, facts_of, promises_endpoint
+from evidence.status import derive, rank, refresh_claim
 from runs.errors import DomainError, StaleTransition
 from runs.models import Actor, PlanVersion, Study
 
@@ -127,7 +127,10 @@ def check_claim(
         plan_version = None
     if endpoint and plan_version is None:
         found.append(Fault("endpoint", "endpoint", endpoint, _("expected a frozen plan that registered it")))
-    facts = facts_of(plan_version, endpoint)
+    shown = _current_figures(study, (words.get(f"text_{language}", "") for language in LANGUAGES)).values()
+    facts = facts_of(
+        plan_version, endpoint, compared(shown, ClaimVersion(plan_version=plan_version, endpoint=endpoint))
+    )
     if endpoint and plan_version is not None and not facts.endpoint:
         found.append(Fault("endpoint", "endpoint", endpoint, _("expected the id of an endpoint of that plan")))
     for language in LANGUAGES:

@@ -35,6 +35,7 @@ ENDPOINTS: list[dict[str, Any]] = [
     {**BASE, "id": "recovery", "direction": "increase", "margin": 0.1},
     {**BASE, "id": "same", "direction": "none", "equivalence": [-0.1, 0.1]},
     {**BASE, "id": "undirected", "direction": "none"},
+    {**BASE, "id": "trained", "direction": "increase", "compare": {"kind": "parent", "arms": PAIR}},
 ]
 
 
@@ -140,14 +141,16 @@ class Desk:
         answer(to, text, **more, **self.by())
         to.claim.refresh_from_db()
 
-    def close(self, results: dict[str, dict[str, Any]]) -> None:
-        """Close the plan's execution with these results by endpoint, as stored documents."""
+    def close(self, results: dict[str, dict[str, Any] | list[dict[str, Any]]]) -> None:
+        """Close the plan's execution with these results by endpoint (one, or one for each arm), as documents."""
         execution = m.Execution.objects.create(
             uid=layout.execution_uid(str(self.version.uid)), plan_version=self.version, state="closed",
             updated_at=self.tick(),
         )  # fmt: skip
         endpoints = [
-            {"endpoint": item, "results": [results[item["id"]]]} for item in ENDPOINTS if item["id"] in results
+            {"endpoint": item, "results": found if isinstance(found, list) else [found]}
+            for item in ENDPOINTS
+            if (found := results.get(item["id"])) is not None
         ]
         aggregate = store_document(AGGREGATE, execution.uid, canonical_bytes({"endpoints": endpoints}))
         closure = {"plan_sha256": self.version.sha256, "aggregate_sha256": aggregate.sha256}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evidence.actions.claims import ClaimRefused
 from evidence.actions.figures import fill_pending, refresh_figure
 from evidence.actions.links import withdraw_link
 from evidence.models import Claim, Figure, Source
@@ -192,6 +193,41 @@ def test_an_improvement_stands_on_the_closed_execution_of_its_plan(desk: Desk) -
 def test_an_improvement_that_the_interval_does_not_support_is_not_established(desk: Desk) -> None:
     claim = measured(desk, improvement(desk), recovery=result(0.04, -0.1, 0.2, []))
     assert claim.status == "not_established" and codes(claim) == ["interval"]
+
+
+def against_the_parent(desk: Desk) -> None:
+    """Close the execution: one arm gained over the parent, the other lost; a figure binds each difference."""
+    gained = result(0.29, 0.04, 0.54, ["improvement"]) | {"arms": ["e3"]}
+    lost = result(-0.2, -0.4, -0.1, []) | {"arms": ["e2f"]}
+    desk.close({"trained": [lost, gained]})
+    for arm in ("e3", "e2f"):
+        binding = {
+            "type": "endpoint", "endpoint": "trained", "arms": [arm],
+            "quantity": "difference",
+        }  # fmt: skip
+        desk.figure(
+            arm, binding=binding, kind="effect", digits=3, number="", excerpt=object(), plan_version=desk.version,
+        )  # fmt: skip
+
+
+def test_an_improvement_of_one_arm_stands_whatever_another_arm_of_its_endpoint_shows(desk: Desk) -> None:
+    against_the_parent(desk)
+    ruled = {"plan_version": desk.version, "endpoint": "trained"}
+    claim = desk.claim(kind="improvement", text="E3 improves on its parent by [[e3]].", **ruled)
+    desk.review(claim, link=desk.link(claim, figure=Figure.objects.get(key="e3")))
+    assert claim.status == "supported" and codes(claim) == []
+    for shown in ("[[e2f]]", "[[e3]] and [[e2f]]"):
+        with pytest.raises(ClaimRefused, match="interval supports"):
+            desk.claim("other", kind="improvement", text=f"The arms improve on their parent: {shown}.", **ruled)
+
+
+def test_no_regression_observed_is_of_the_arm_that_it_shows(desk: Desk) -> None:
+    against_the_parent(desk)
+    ruled = {"kind": "no_regression", "plan_version": desk.version, "endpoint": "trained"}
+    for key, expected in (("e3", []), ("e2f", ["regression"])):
+        claim = desk.claim(f"of.{key}", text=f"No regression was observed: [[{key}]].", **ruled)
+        desk.review(claim, link=desk.link(claim, figure=Figure.objects.get(key=key)))
+        assert codes(claim) == expected
 
 
 def test_equivalence_stands_only_where_the_interval_lies_inside(desk: Desk) -> None:
