@@ -103,10 +103,14 @@ def record_branch(result: BranchResult, *, by: Actor, at: datetime, store: BlobS
     if trajectory is None:
         raise RecordError(f"trajectory_uid: got {record.trajectory_uid}, expected a recorded trajectory")
     turn = trajectory.turns.filter(decision=record.decision).first()
+    before, after = record.points
+    # where the turn ended the episode there is no state after it to go on from: the hashes are those before it
+    ends = None if turn is None else turn.state_before if after.terminal is not None else turn.state_after
     for name, got, expected in (
         ("group_sha256", record.group_sha256, trajectory.group.record_sha256),
         ("reward", record.reward, trajectory.reward_total),
-        ("state before", record.points[0].recorded_state_sha256, None if turn is None else turn.state_before),
+        ("state before", before.recorded_state_sha256, None if turn is None else turn.state_before),
+        ("state after", after.recorded_state_sha256, ends),
     ):
         if got != expected:
             raise RecordError(f"{name}: got {got}, expected {expected}")

@@ -22,7 +22,9 @@ from workbench.contracts.records import POLICY_ERROR, PREFLIGHT, TRAIN
 from workbench.contracts.trials import (
     AVAILABLE,
     EXECUTE,
+    FACTUAL_REPLAY,
     FORMAT_ERROR,
+    INTERVENTION,
     KINDS,
     NO_ELIGIBLE_BLOCK,
     NO_ORIGINAL_UTILITY,
@@ -36,14 +38,17 @@ from workbench.contracts.trials import (
     InterventionRecord,
     TrialRecord,
     TrialsResult,
+    status_of,
     trial_uid,
     trials_uid,
+    utility_of_statuses,
 )
 from workbench.contracts.wire import parse_record, record_bytes
 
 TRIALS_JOB, TRIALS_QUEUE = "run_trials", "trial"
 TRIALS_RECORDED, TRIALS_UNAVAILABLE = "trials.recorded", "trials.unavailable"  # kinds of receipts
 SNAPSHOTS = "snapshots"  # kind of the blob
+ROUNDING = 1e-12  # verdicts are fractions, stored as floats
 
 
 def parse_trials(data: bytes) -> GroupTrials:
@@ -106,6 +111,46 @@ def _check_trial(trial: TrialRecord, record: GroupTrials, uids: set[str]) -> Non
         )
 
 
+def check_verdicts(record: GroupTrials) -> None:
+    """Every trial is of its intervention's tree, every U that of its observations, every D of the two verdicts.
+
+    Asked before anything is stored. ``parse_trials`` leaves it out: ``verify`` names each difference by its column.
+    Raises ``RecordError``.
+    """
+    interventions = {item.trajectory_uid: item for item in record.interventions}
+    told: dict[tuple[str, str], float | None] = {}
+    for trial in record.trials:
+        where, item = f"trials[{trial.uid}]", interventions[trial.trajectory_uid]
+        is_final = trial.kind in (ORIGINAL, FACTUAL_REPLAY)
+        tree = item.final_tree_sha256 if is_final else item.without_tree_sha256
+        if trial.tree_sha256 != tree:
+            which = "the final tree" if is_final else "the tree without the block"
+            raise RecordError(f"{where}.tree_sha256: got {trial.tree_sha256}, expected {tree}, {which}")
+        value = None
+        if trial.complete:
+            value = utility_of_statuses(status_of(trial), record.fail_to_pass, record.pass_to_pass)
+        if not _same(trial.utility, None if value is None else float(value)):
+            raise RecordError(f"{where}.utility: got {trial.utility}, expected {value} from its observations")
+        if trial.kind in (ORIGINAL, INTERVENTION):
+            told[(trial.trajectory_uid, trial.kind)] = trial.utility
+    for item in record.interventions:
+        first, second = (told.get((item.trajectory_uid, kind)) for kind in (ORIGINAL, INTERVENTION))
+        known = item.status == AVAILABLE and first is not None and second is not None
+        for name, got, expected in (
+            ("original_utility", item.original_utility, first),
+            ("without_utility", item.without_utility, second),
+            ("difference", item.difference, (first or 0.0) - (second or 0.0) if known else None),
+        ):
+            if not _same(got, expected):
+                raise RecordError(f"interventions[{item.slot}].{name}: got {got}, expected {expected} from its trials")
+
+
+def _same(got: float | None, expected: float | None) -> bool:
+    if got is None or expected is None:
+        return got is expected
+    return abs(got - expected) <= ROUNDING
+
+
 def record_trials(
     *,
     group: Group,
@@ -130,6 +175,7 @@ def record_trials(
     executed = {trial.uid for trial in record.trials if trial.kind != ORIGINAL}
     if set(timings) != executed or len(result.timings) != len(executed):
         raise RecordError(f"timings: got {len(result.timings)}, expected one for each of {len(executed)} executions")
+    check_verdicts(record)
     if TrialSet.objects.filter(group=group).exists():
         raise AlreadyRecorded(f"trials {record.uid}: got them a second time, expected them once")
     if record.snapshots_sha256 is not None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from evidence.verify import verify
 from runs.actions.actors import service_actor
-from runs.actions.record_branches import BRANCH_RECORDED, request_branch
+from runs.actions.record_branches import BRANCH_RECORDED, record_branch, request_branch
 from runs.errors import DomainError
 from runs.models import BranchContinuation, Job, Receipt, StateBranch, Trajectory, User
 from runs.storage import blob_store
@@ -108,6 +108,19 @@ def test_a_job_that_cannot_be_done_says_why(trajectory: Trajectory, monkeypatch:
     wrong = answer(replace(branch_record(trajectory), reward=9.0))
     run_with(monkeypatch, job, to_wire(wrong))
     assert job.state == "failed" and "reward: got 9.0" in job.error and not StateBranch.objects.exists()
+
+
+@pytest.mark.parametrize(("place", "message"), [(0, "state before: got 0000"), (1, "state after: got 0000")])
+def test_a_proof_of_another_state_is_refused(trajectory: Trajectory, place: int, message: str) -> None:
+    """Its hashes agree with each other, and not with the state that was recorded."""
+    record = branch_record(trajectory)
+    names = ("recorded_state_sha256", "replayed_state_sha256", "restored_state_sha256")
+    items = tuple(replace(item, start_state_sha256="0" * 64) for item in record.points[place].continuations)
+    points = list(record.points)
+    points[place] = replace(points[place], **dict.fromkeys(names, "0" * 64), continuations=items)
+    with pytest.raises(RecordError, match=message):
+        record_branch(answer(replace(record, points=tuple(points))), by=service_actor("worker"), at=timezone.now())
+    assert not StateBranch.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 from runs.models import Intervention, Trial, TrialSet, UpdateBatch
 from runs.presenters.trials import blocks, coefficients
 from runs.presenters.trials.coefficients import close, masses_of
-from runs.presenters.trials.rows import Row, middle, nearest_rank, shrinkage, signs_of
+from runs.presenters.trials.funnel import Column
+from runs.presenters.trials.rows import Rate, Row, middle, nearest_rank, shrinkage, signs_of
 from runs.presenters.trials.spread import stems_of
 from runs.presenters.trials.words import outcome_of
 from runs.templatetags.trials import seconds
@@ -100,6 +101,20 @@ def test_counts_and_percentiles() -> None:
     assert (signs.usable, signs.positive, signs.negative, signs.zero) == (4, 1, 1, 2)
     assert signs.nonzero.share == 0.5 and signs_of([]).nonzero.share is None
     assert [outcome_of(u) for u in (1.0, 0.5, 0.0, -0.5, None)] == ["success", "partial", "zero", "negative", "unknown"]
+
+
+def test_what_touches_no_path_of_the_final_patch_by_hand() -> None:
+    """Of four nonzero differences one block touches half of the paths, one none, and one an empty patch: 2 of 4.
+
+    A D of 0 and a query without D are none of them.
+    """
+    rows = (
+        _row(difference=0.5, touched=0.5), _row(difference=-0.5, touched=0.0), _row(difference=1.0, touched=None),
+        _row(difference=0.5, touched=1.0), _row(difference=0.0, touched=0.0),
+        _row(difference=None, touched=0.0, status="trial_incomplete"),
+    )  # fmt: skip
+    column = Column(None, "pilot", "pilot", "", "execute", 1.0, 1.0, len(rows), (), rows, None)
+    assert column.elsewhere == Rate(2, 4)
 
 
 def test_stems_stand_at_exact_values() -> None:

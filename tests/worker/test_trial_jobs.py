@@ -20,7 +20,7 @@ from tests.runs import trials_double
 from tests.runs.scripted import Lab, head_of, run_of
 from tests.runs.test_advance import ALONE, told
 from workbench.contracts.canonical import sha256_hex
-from workbench.contracts.errors import RecordError
+from workbench.contracts.errors import ContractError, RecordError
 from workbench.contracts.trials import TrialsResult, read_snapshots
 from workbench.contracts.wire import record_bytes
 from worker import handoff, lifecycle, recorder_trials
@@ -327,6 +327,59 @@ def test_an_intervention_that_contradicts_itself_is_refused(tried: Lab, values: 
     first, *rest = parse_trials(result.record_json.encode()).interventions
     with pytest.raises(RecordError, match=message):
         recorder_trials.commit_trials(job, changed(result, interventions=(replace(first, **values), *rest)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("intervention", {"tree_sha256": "0" * 64}, "tree_sha256: got 0000.*, the tree without the block"),
+        ("original", {"tree_sha256": "0" * 64}, "tree_sha256: got 0000.*, the final tree"),
+        ("intervention", {"uid": OTHER}, f"{OTHER}.*uid: expected"),
+        ("intervention", {"trajectory_uid": OTHER}, f"got intervention of {OTHER}"),
+        ("intervention", {"repeat": 1}, "uid: expected"),
+        ("intervention", {"utility": 1.0}, "utility: got 1.0, expected 0 from its observations"),
+        ("intervention", {"utility": None}, "expected a verdict or why there is none"),
+        ("intervention", {"observed": ()}, "utility: got 0.0, expected None from its observations"),
+        ("original", {"kind": "guess"}, "got guess of"),
+    ],
+)
+def test_a_trial_of_something_else_is_refused(tried: Lab, kind: str, values: dict[str, Any], message: str) -> None:
+    """A tree that is not the one asked about, a report of another trial, a verdict that its tests do not give."""
+    job, result = taken(tried)
+    trials = list(parse_trials(result.record_json.encode()).trials)
+    place = next(index for index, trial in enumerate(trials) if trial.kind == kind)
+    trials[place] = replace(trials[place], **values)
+    with pytest.raises(RecordError, match=message):
+        recorder_trials.commit_trials(job, changed(result, trials=tuple(trials)))
+    assert not TrialSet.objects.exists() and Job.objects.get(pk=job.pk).state == "leased"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"difference": -0.5}, "difference: got -0.5, expected 0.5 from its trials"),
+        ({"original_utility": 1.0}, "original_utility: got 1.0, expected 0.5 from its trials"),
+        ({"without_utility": None}, "without_utility: got None, expected 0.0 from its trials"),
+        ({"without_tree_sha256": "0" * 64}, "expected 0000.*, the tree without the block"),
+        ({"final_tree_sha256": None}, "expected None, the final tree"),
+    ],
+)
+def test_a_difference_that_its_trials_do_not_give_is_refused(tried: Lab, values: dict[str, Any], message: str) -> None:
+    """U = 1/2 with the block and 0 without: D = 1/2 and nothing else."""
+    job, result = taken(tried)
+    first, *rest = parse_trials(result.record_json.encode()).interventions
+    with pytest.raises(RecordError, match=message):
+        recorder_trials.commit_trials(job, changed(result, interventions=(replace(first, **values), *rest)))
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_no_number_that_is_not_finite_is_recorded(tried: Lab, value: str) -> None:
+    job, result = taken(tried)
+    text = result.record_json.replace('"difference":0.5', f'"difference":{value}')
+    assert text != result.record_json
+    with pytest.raises(ContractError):
+        recorder_trials.commit_trials(job, replace(result, record_json=text, record_sha256=sha256_hex(text.encode())))
+    assert not TrialSet.objects.exists()
 
 
 def test_a_second_record_and_a_stale_attempt_are_refused(tried: Lab) -> None:

@@ -149,9 +149,12 @@ class Column:
 
     @cached_property
     def elsewhere(self) -> Rate:
-        """Nonzero differences whose block touches no path of the final patch, of the nonzero ones."""
+        """Nonzero differences whose block touches no path of the final patch, of the nonzero ones.
+
+        A final patch that is empty holds none of its paths either: its share is None, of nothing.
+        """
         some = [row for row in self.rows if row.difference]
-        return Rate(sum(row.touched == 0 for row in some), len(some))
+        return Rate(sum(not row.touched for row in some), len(some))
 
     @cached_property
     def replays(self) -> Rate:
