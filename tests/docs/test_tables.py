@@ -19,6 +19,8 @@ from runs.statistics import verdicts
 from runs.statistics.contrasts import PASS_METRICS
 from runs.statistics.items import METRICS
 from workbench import client, db, web
+from workbench.benchmarks.metrics import GOALS
+from workbench.benchmarks.servers import MLFLOW_VERSION
 from workbench.client import handles
 from workbench.contracts.plan_schema import PLAN, REQUIRED, Field, ListOf, Optional
 from workbench.importers import FORMATS
@@ -116,6 +118,17 @@ def test_the_client_has_what_its_document_names() -> None:
     errors = set(re.findall(r"`([A-Z]\w+)`", text_of("docs/client.md").partition("## Errors")[2]))
     known = {name for name, value in vars(client).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert errors == known
+
+
+def test_goals_of_logging_are_those_of_the_benchmark() -> None:
+    expected = {
+        name: f"at most {seconds * 1000:g} ms" + (f", ratio at least {least:g}" if least else "")
+        for name, (seconds, least) in GOALS.items()
+    }
+    section = text_of("docs/findings.md").partition("## Logging")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)`.*\| ([^|]+) \|$", section, re.MULTILINE)
+    assert dict(rows) == expected and f"MLflow {MLFLOW_VERSION}" in section
+    assert f"MLflow {MLFLOW_VERSION} server" in text_of("README.md")
 
 
 def test_counted_words_count() -> None:
