@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from runs.actions.plans import plan_body
 from runs.models import EvaluationItem, Group, Job, PlanVersion, Receipt, Run, Trajectory, TrajectoryCredit
 from runs.presenters.evaluation import planned_items
+from runs.templatetags.ui import format_number
 from workbench.contracts import layout
 
 ENDED = ("completed", "refused", "stopped", "partial_invalid", "cancelled")
@@ -374,8 +375,8 @@ def headline(account: Account) -> Any:
         }
     return (
         _(
-            "%(n)d of %(of)d requested slots were not trained, and each has a name: %(right)d were all right, "
-            "%(wrong)d all wrong, %(invalid)d fell to infrastructure."
+            "%(n)s of %(of)s requested slots were not trained, and each has a name: %(right)s were all right, "
+            "%(wrong)s all wrong, %(invalid)s fell to infrastructure."
         )
-        % parts
+        % {key: format_number(value, 0) for key, value in parts.items()}
     )
