@@ -61,3 +61,16 @@ def test_readme_names_every_variable_of_the_settings() -> None:
     settings = (ROOT / "workbench" / "settings.py").read_text(encoding="utf-8")
     for name in re.findall(r"`((?:WORKBENCH_\w+)|DATABASE_URL|REDIS_URL)`", (ROOT / "README.md").read_text("utf-8")):
         assert name in settings, f"README names {name}"
+
+
+def test_architecture_names_every_room() -> None:
+    """Each package of the product has a row, or its parent's row names it; templates and migrations are no rooms."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:workbench|runs|evidence|worker)/\w+)`", text))
+    rooms = {
+        f"{top}/{folder.name}"
+        for top in ("workbench", "runs", "evidence", "worker")
+        for folder in (ROOT / top).iterdir()
+        if (folder / "__init__.py").exists() and folder.name not in ("migrations", "management", "templatetags")
+    }
+    assert len(rooms) > 25 and rooms - named == set() and all((ROOT / name).exists() for name in named - rooms)
