@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evidence.verify import STEPS
 from runs.access import ROLES, SCOPES
 from runs.metrics import sealing
 from runs.mlflow import writing
@@ -96,6 +97,11 @@ def test_readiness_and_limits_are_those_of_the_server() -> None:
         f"must arrive within {server.HEAD_SECONDS:g} s, {server.BODY_SECONDS:g} s"
     )
     assert limits["An answer that nobody takes"] == f"given up after {server.SEND_SECONDS} s"
+
+
+def test_steps_of_verify_are_listed() -> None:
+    said = ", ".join(f"{number} {name}" for number, name in STEPS.items())
+    assert said in " ".join(text_of("docs/operations.md").split())
 
 
 def test_limits_of_logging_are_those_of_the_code() -> None:
