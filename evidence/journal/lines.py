@@ -13,6 +13,7 @@ from runs.models import Receipt, StreamHead, Study
 from workbench.contracts.canonical import parse_canonical
 from workbench.contracts.errors import ContractError
 
+ENDS = {"first": 0, "last": -1}  # of a list; the texts of lines hold no digit
 PLACE = re.compile(r"\[\[(#|/[A-Za-z0-9_/]{1,100})\]\]")
 LONGEST = 300  # characters of a value that is words
 MOST_LINES = 500
@@ -58,12 +59,13 @@ def told(row: Receipt) -> Told:
 
 
 def value_at(body: Any, place: str) -> str | None:
-    """The value at ``/a/b`` of a receipt's body, as text; None where there is none, which is no 0."""
+    """The value at ``/a/b`` (``/a/first``, ``/a/last`` of a list) of a receipt's body, as text; None where none is."""
     found: Any = body
     for name in place.split("/")[1:]:
-        if not isinstance(found, dict) or name not in found:
-            return None
-        found = found[name]
+        if isinstance(found, list):
+            found = found[ENDS[name]] if found and name in ENDS else None
+        else:
+            found = found.get(name) if isinstance(found, dict) else None
     if found is None or isinstance(found, list):
         return None
     if isinstance(found, dict):

@@ -48,10 +48,6 @@ PHRASES: Mapping[str, Phrase] = {
         "An execution closed: [[/counts/items]] items evaluated, [[/counts/jobs]] jobs, [[/counts/captures]] captures.",
         "执行完结：[[/counts/items]] 个评测项、[[/counts/jobs]] 个作业、[[/counts/captures]] 份采集。",
     ),
-    "endpoint.measured": Phrase(
-        FINISHED, "Endpoint [[/id]] is [[/state]]: difference [[/difference]], interval [[/low]] to [[/high]].",
-        "终点 [[/id]] 的状态为 [[/state]]：差值 [[/difference]]，区间 [[/low]] 至 [[/high]]。",
-    ),
     "execution.interrupted": Phrase(FAILED, "An execution was interrupted: [[/reason]]", "执行中断：[[/reason]]"),
     "execution.recovery_plan": Phrase(DECIDED, "A recovery plan was recorded.", "已登记恢复方案。"),
     "execution.paused": Phrase(DECIDED, "An execution was paused.", "执行已暂停。"),
@@ -145,16 +141,29 @@ def _source_check(body: Body) -> Phrase:
 def _figure_version(body: Body) -> Phrase:
     if body["number"] == 1:
         return _many(ADDED, "Figures bound: [[#]].", "新增数值绑定：[[#]]。")
+    en, zh = ("/title_en" if body["title_en"] else "/title_zh"), ("/title_zh" if body["title_zh"] else "/title_en")
     if body["value"] is None:
         return Phrase(
             CORRECTED,
-            "A figure has version [[/number]], without a value: [[/reason]]",
-            "数值更新为第 [[/number]] 版，暂无取值：[[/reason]]",
+            f"Figure [[{en}]] has version [[/number]], without a value: [[/reason]]",
+            f"数值“[[{zh}]]”更新为第 [[/number]] 版，暂无取值：[[/reason]]",
         )
     return Phrase(
         CORRECTED,
-        "A figure has version [[/number]], now [[/value]]: [[/reason]]",
-        "数值更新为第 [[/number]] 版，现为 [[/value]]：[[/reason]]",
+        f"Figure [[{en}]] has version [[/number]], now [[/value]]: [[/reason]]",
+        f"数值“[[{zh}]]”更新为第 [[/number]] 版，现为 [[/value]]：[[/reason]]",
+    )
+
+
+def _endpoint(body: Body) -> Phrase:
+    """With the arms that were compared: an endpoint of several arms leaves a receipt for each."""
+    pair = body.get("compare") == "pair"
+    en = "arm [[/arms/last]] minus [[/arms/first]]" if pair else "arm [[/arms/first]] minus its parent"
+    zh = "[[/arms/last]] 臂减 [[/arms/first]] 臂" if pair else "[[/arms/first]] 臂减其父检查点"
+    return Phrase(
+        FINISHED,
+        f"Endpoint [[/id]], {en}, is [[/state]]: difference [[/difference]], interval [[/low]] to [[/high]].",
+        f"终点 [[/id]]（{zh}）的状态为 [[/state]]：差值 [[/difference]]，区间 [[/low]] 至 [[/high]]。",
     )
 
 
@@ -186,6 +195,7 @@ def _review(body: Body) -> Phrase:
 
 
 BY_BODY: Mapping[str, Callable[[Body], Phrase]] = {
+    "endpoint.measured": _endpoint,
     "evidence.source_version": _source_version,
     "evidence.source_check": _source_check,
     "evidence.figure_version": _figure_version,

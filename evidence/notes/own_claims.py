@@ -13,7 +13,7 @@ from evidence.actions.claims import ClaimRefused, add_claim
 from evidence.actions.links import add_link
 from evidence.models import Claim, Figure, Link
 from evidence.notes import own_words as words
-from evidence.notes.own_figures import Given, Own, endpoint_name, endpoints
+from evidence.notes.own_figures import Given, Own, compared, endpoint_name, endpoints
 from evidence.status import derived_once
 
 ANEW = "written anew from the closed execution"
@@ -80,12 +80,7 @@ def _of_endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any], rea
     if where != words.HELD_OUT:
         where = words.text(f"on held-out tasks {where['en']}", f"留出任务、{where['zh']}")
     shown = {quantity: f"[[{own.key(f'{name}.{quantity}')}]]" for quantity in words.QUANTITIES}
-    if endpoint["compare"]["kind"] == "pair":
-        first, second = (f"{{{{name:{arm}}}}}" for arm in result["arms"])
-        who = words.text(f"arm {second} minus arm {first}", f"{second} 臂减 {first} 臂")
-    else:
-        arm = f"{{{{name:{result['arms'][0]}}}}}"
-        who = words.text(f"arm {arm} minus its parent", f"{arm} 臂减其父检查点")
+    who = compared(endpoint, [f"{{{{name:{arm}}}}}" for arm in result["arms"]])
     if result["contrast"] is None:
         why = words.UNMEASURED if own.is_closed else words.WAITING
         text = words.text(

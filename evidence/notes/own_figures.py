@@ -7,7 +7,7 @@ it. A figure that a person has bound since is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -322,6 +322,13 @@ def endpoint_name(endpoint: dict[str, Any], result: dict[str, Any]) -> str:
     return f"{endpoint['id']}.{result['arms'][0]}" if several else str(endpoint["id"])
 
 
+def compared(endpoint: Given, arms: Sequence[str]) -> words.Text:
+    """What an endpoint's difference is of: the second arm minus the first, or an arm minus its parent."""
+    if endpoint["compare"]["kind"] == "pair":
+        return words.text(f"arm {arms[1]} minus arm {arms[0]}", f"{arms[1]} 臂减 {arms[0]} 臂")
+    return words.text(f"arm {arms[0]} minus its parent", f"{arms[0]} 臂减其父检查点")
+
+
 def digits_of(value: Any, digits: int = DIGITS) -> int:
     """Decimal places, ``digits`` at least, with which a value that is not 0 does not show as 0."""
     while digits < MOST_DIGITS and value and abs(value) * 10**digits < 1:
@@ -330,7 +337,7 @@ def digits_of(value: Any, digits: int = DIGITS) -> int:
 
 
 def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> None:
-    name, said = endpoint_name(endpoint, result), own.what(endpoint)
+    name, said, who = endpoint_name(endpoint, result), own.what(endpoint), compared(endpoint, result["arms"])
     for quantity, what in words.QUANTITIES.items():
         binding: dict[str, Any] = {"type": "endpoint", "endpoint": endpoint["id"], "quantity": quantity}
         binding["arms"] = list(result["arms"])
@@ -345,7 +352,8 @@ def _endpoint(own: Own, endpoint: dict[str, Any], result: dict[str, Any]) -> Non
             binding = unavailable(words.NOT_MEASURED)
         count = quantity in ("tasks", "seeds")
         own.bind(
-            f"{name}.{quantity}", binding, words.text(f"{what['en']}, {said['en']}", f"{said['zh']}，{what['zh']}"),
+            f"{name}.{quantity}", binding,
+            words.text(f"{what['en']}: {who['en']}, {said['en']}", f"{what['zh']}：{who['zh']}，{said['zh']}"),
             kind="effect", digits=0 if count or value is None else digits_of(value),
             unit=quantity if count else (endpoint["unit"] if endpoint["metric"] == "reward" else ""), per=words.PAIRED,
             scope=own.where(endpoint["condition"]), endpoint=endpoint["id"],

@@ -313,7 +313,11 @@ _HIDDEN = ("type", "figures", "fills", "reason_en", "reason_zh", "expression", "
 
 def _binding_rows(version: FigureVersion) -> list[tuple[str, str]]:
     """Members of a binding as they are stored, but for those that the page shows in another way."""
-    rows = [(str(_WORDS.get(name, name)), str(value)) for name, value in version.binding.items() if name not in _HIDDEN]
+    rows = [
+        (str(_WORDS.get(name, name)), ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        for name, value in version.binding.items()
+        if name not in _HIDDEN
+    ]
     held = constants_words(version)
     return [*rows, (str(_("constants")), held)] if held else rows
 

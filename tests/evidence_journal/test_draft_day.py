@@ -10,7 +10,7 @@ from django.db import transaction
 
 from evidence.actions.journal import draft_day, draft_due, newest_draft
 from evidence.actions.reviews import answer, review
-from evidence.journal.lines import check_line, receipts_of, streams_of
+from evidence.journal.lines import check_line, receipts_of, streams_of, value_at
 from evidence.journal.phrases import GROUPS, phrase_of
 from evidence.models import JournalDay
 from runs.actions.actors import person_actor, service_actor
@@ -61,6 +61,40 @@ def test_a_day_tells_what_ran_finished_and_was_decided(world: World) -> None:
 def test_every_value_is_what_its_receipt_says(world: World) -> None:
     for day in {ran_on(world), DAY}:
         assert [check_line(line) for line in draft(world, day).lines] == [""] * len(draft(world, day).lines)
+
+
+def test_an_endpoint_is_told_with_the_arms_that_were_compared(world: World) -> None:
+    """One receipt for each comparison: without the arms, two of one endpoint would read alike."""
+    stream = Receipt.objects.get(kind="execution.closed").stream
+    told = {"pair": (["B", "M"], "arm M minus B"), "parent": (["M"], "arm M minus its parent")}
+    for compare, (arms, _words) in told.items():
+        body = {"id": "gain", "compare": compare, "arms": arms, "state": "measured", "difference": 0, "low": None}
+        with transaction.atomic():
+            append_receipt(stream, "endpoint.measured", None, body, actor=service_actor("test"), at=AT)
+    lines = [line for line in draft(world, DAY).lines if line["told"] == "endpoint.measured"]
+    for line, (_arms, words) in zip(lines, told.values(), strict=True):
+        text = line["text_en"]
+        for place, value in line["values"].items():
+            text = text.replace(f"[[{place}]]", value or "—")
+        assert text == f"Endpoint gain, {words}, is measured: difference 0, interval — to —."
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"), [("/a/first", "x"), ("/a/last", "2"), ("/b/first", None), ("/a/other", None), ("/a", None)]
+)
+def test_the_ends_of_a_list_have_places(place: str, expected: str | None) -> None:
+    assert value_at({"a": ["x", 2], "b": []}, place) == expected
+
+
+def test_a_changed_figure_is_told_by_its_title(world: World) -> None:
+    for day in {ran_on(world), DAY}:
+        for line in draft(world, day).lines:
+            if line["told"] == "evidence.figure_version" and "/number" in line["values"]:
+                assert line["values"]["/title_en"]
+                return
+    body = {"number": 2, "value": None, "title_en": "", "title_zh": "差", "reason": "r"}
+    phrase = phrase_of("evidence.figure_version", body)
+    assert phrase is not None and "[[/title_zh]]" in phrase.en and "[[/title_en]]" not in phrase.zh
 
 
 def test_a_changed_value_is_named(world: World) -> None:
