@@ -1,19 +1,20 @@
 """What is wrong with a figure or excerpt, what was refused and why a mark stands, in the reader's language.
 
 These messages are English where they are made, stored and answered by the API. Pages read them by the patterns below
-and those of ``evidence.presenters.refusals``; a message of no pattern is shown as it is.
+and those of ``evidence.presenters.refusals``, then by those of ``runs``; one of no pattern is shown as it is.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from evidence.presenters.refusals import CHANGES, PARTS, REASONS, REFUSALS, WORDS
 from evidence.presenters.sources import STORED
+from runs.presenters import told as common
+from runs.presenters.patterns import is_translated, read
 from runs.presenters.terms import TERMS
 
 PATTERNS = (
@@ -88,7 +89,6 @@ PATTERNS = (
     _("%(quantity)s: got no number, expected one; a quantity that was not measured is unavailable"),
     _("%(document)s: got %(now)s, expected %(before)s, which was bound"),
 )  # fmt: skip
-_HOLE = re.compile(r"%\((\w+)\)s")
 _CHANGE = re.compile(r"(?P<what>value|unit|kind|origin) (?P<was>[^\s,;]+) is now (?P<now>[^\s,;]+)")
 _ONE = r"(?:value|unit|kind|origin) [^\s,;]+ is now [^\s,;]+"
 _CHANGED = re.compile(rf"(?P<key>[\w.\-]+): (?P<changes>{_ONE}(?:, {_ONE})*);(?P<reason>.*)", re.DOTALL)
@@ -96,30 +96,14 @@ STORED_WORDS = ("of", "status", "cap", "verdict", "fate", "relation", "origin") 
 _KEYED = re.compile(r"(?P<key>[\w.\-]+): (?P<rest>.+)", re.DOTALL)
 
 
-@cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((message, _compiled(message)) for message in (*PATTERNS, *STORED, *REASONS, *PARTS, *REFUSALS))
-
-
-def _compiled(message: str) -> re.Pattern[str]:
-    """A pattern that reads the values out of a message; what ``repr`` quotes may stand in either kind of marks."""
-    parts, at = [], 0
-    for number, hole in enumerate(_HOLE.finditer(message)):
-        start, stop = hole.span()
-        quoted = message[start - 1 : start] == "'" == message[stop : stop + 1]
-        start, stop = (start - 1, stop + 1) if quoted else (start, stop)
-        name = hole.group(1)
-        inside = rf"""(?P<q{number}>['"])(?P<{name}>.*?)(?P=q{number})""" if quoted else f"(?P<{name}>.+?)"
-        parts += [re.escape(message[at:start]), inside]
-        at = stop
-    return re.compile("".join(parts) + re.escape(message[at:]), re.DOTALL)
+MESSAGES = (*PATTERNS, *STORED, *REASONS, *PARTS, *REFUSALS)
 
 
 def told(message: str) -> str:
     """A message in the reader's language: itself in English, and where no pattern reads it."""
-    if not (get_language() or "").startswith("zh") or not message:
+    if not is_translated() or not message:
         return message
-    return _told(message, 0) or message
+    return _told(message, 0) or common.told(message)
 
 
 def _value(name: str, value: str, depth: int) -> str:
@@ -140,13 +124,8 @@ def _told(message: str, depth: int) -> str:
     """The translation; empty where nobody knows the message."""
     if depth > 20:
         return ""
-    for source, pattern in _patterns():
-        found = pattern.fullmatch(message)
-        if found:
-            values = found.groupdict().items()
-            return gettext(source) % {
-                name: _value(name, value, depth) for name, value in values if f"%({name})s" in source
-            }
+    if found := read(MESSAGES, message, lambda name, value: _value(name, value, depth)):
+        return found
     if changed := _changed(message):
         return changed
     head, mark, tail = message.partition("; ")

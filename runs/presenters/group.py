@@ -19,6 +19,7 @@ from runs.presenters.tokens import (
     group_captures,
     sequence_of,
 )
+from runs.presenters.told import told
 from runs.presenters.trajectory import RewardView, TurnView, reward_view, turn_views
 from workbench.blobs import BlobError
 from workbench.contracts.errors import ContractError
@@ -140,7 +141,7 @@ def partings(group: Group, found: list[Column]) -> tuple[dict[int, Parting], str
     try:
         captures = group_captures(group.capture_blob_sha256, [str(row.uid) for row in valid])
     except (BlobError, ContractError) as error:
-        return {}, str(error)
+        return {}, told(error)
     sequences = {row.slot: sequence_of(captures[str(row.uid)]) for row in valid}
     first = valid[0]
     partings = {}

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from runs.models import Execution, Group, Job, Plan, PlanVersion, Receipt, Run, StreamHead, Study, Trajectory
+from runs.presenters.told import told
 from workbench.contracts.canonical import parse_canonical, sha256_hex
 from workbench.contracts.chain import genesis
 from workbench.contracts.errors import CanonicalError
@@ -48,7 +49,7 @@ def _fault(receipt: Receipt, seq: int, prev: str) -> str:
     try:
         body = parse_canonical(data)
     except CanonicalError as error:
-        return str(error)
+        return told(error)
     named = {"stream": receipt.stream, "seq": receipt.seq, "prev": receipt.prev, "kind": receipt.kind}
     for name, value in named.items():
         if body.get(name) != value:

@@ -16,6 +16,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.models import BlobRef, PlanVersion, TraceFrame, Trajectory
+from runs.presenters.told import told
 from runs.storage import blob_store
 from workbench.blobs import BlobError
 from workbench.capturefile import read_index, read_trajectory
@@ -181,7 +182,7 @@ def read_trace(trajectory: Trajectory, step: int | None) -> tuple[Trace | None, 
         data = blob_store().open_range(frame.update.trace_blob_sha256, frame.offset, frame.length)
         return read_frame(data, frame.frame_sha256), steps, ""
     except (BlobError, ContractError) as error:
-        return None, steps, str(error)
+        return None, steps, told(error)
 
 
 def _number(value: float) -> float | str:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from runs.presenters import terms
 from runs.presenters.states import state_view
+from runs.presenters.told import told
 from runs.templatetags.icons import PATHS
 
 register = template.Library()
@@ -165,6 +166,12 @@ def signed(value: float | None, digits: int = 3) -> str:
 def percent(value: float | None, digits: int = 0) -> str:
     """A share as per cent, with the space that the sign takes."""
     return "—" if value is None else f"{format_number(100.0 * value, digits)} %"
+
+
+@register.filter
+def said(value: Any) -> str:
+    """A stored message, such as why an import or a job failed, in the reader's language where it is a known one."""
+    return told(str(value or ""))
 
 
 @register.filter

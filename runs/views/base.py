@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from runs.access import principal_of
 from runs.models import Study
 from runs.presenters.frame import Crumb, build_frame
+from runs.presenters.told import told
 
 PAGE_SIZE = 50
 
@@ -52,4 +53,4 @@ def run_crumbs(run: Any) -> list[Crumb]:
 
 def refused(request: HttpRequest, error: Exception | str) -> None:
     """Say at the top of the next page why nothing was changed."""
-    messages.error(request, gettext("Refused, nothing was changed: %(error)s") % {"error": error})
+    messages.error(request, gettext("Refused, nothing was changed: %(error)s") % {"error": told(error)})

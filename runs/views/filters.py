@@ -17,6 +17,7 @@ from runs.models import SavedFilter
 from runs.query.listing import address
 from runs.query.lists import LISTS
 from runs.query.parse import parse
+from runs.views.base import refused
 from runs.views.people.base import me
 
 
@@ -33,7 +34,7 @@ def save(request: HttpRequest) -> HttpResponse:
         )
         messages.success(request, _("Saved as “%(name)s”.") % {"name": found.name})
     except DomainError as error:
-        messages.error(request, _("Refused, nothing was changed: %(error)s") % {"error": error})
+        refused(request, error)
     target = address(LISTS[page], q=query.strip()) if page in LISTS else reverse("runs:now")
     return HttpResponseRedirect(target)
 

@@ -17,6 +17,7 @@ from runs.presenters import trajectory as shown
 from runs.presenters.frame import Crumb
 from runs.presenters.progress import run_config
 from runs.presenters.tokens import payload
+from runs.presenters.told import told
 from runs.query.listing import within
 from runs.views.base import render_page, run_crumbs
 from workbench.blobs import BlobError
@@ -101,4 +102,4 @@ def tokens(request: HttpRequest, uid: UUID) -> JsonResponse:
     try:
         return JsonResponse(payload(found, siblings, int(raw) if raw else None))
     except (BlobError, ContractError) as error:
-        return JsonResponse({"unavailable": str(error)})
+        return JsonResponse({"unavailable": told(error)})

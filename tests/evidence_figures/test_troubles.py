@@ -13,6 +13,7 @@ from evidence.binding.figures import recompute
 from evidence.binding.selectors import TextQuote, at_cell, at_pointer, find_quote
 from evidence.binding.values import written
 from evidence.presenters import troubles
+from runs.presenters import patterns
 from workbench.contracts.errors import ContractError
 
 from .desk import Desk
@@ -26,7 +27,8 @@ TABLE = b"arm,n\nmasked,27\nmasked,27\n"
 @pytest.fixture
 def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A reader of Chinese; a translation is the message itself between brackets."""
-    monkeypatch.setattr(troubles, "gettext", lambda message: f"「{message}」")
+    for module in (troubles, patterns):
+        monkeypatch.setattr(module, "gettext", lambda message: f"「{message}」")
     with override("zh-hans"):
         yield
 
@@ -105,7 +107,7 @@ def test_english_and_what_nobody_knows_stay_as_they_are(chinese: None) -> None:
 def test_no_pattern_is_read_by_one_before_it(chinese: None) -> None:
     """Each pattern, filled with plain values, is read by itself: none hides another."""
     for pattern in troubles.PATTERNS:
-        filled = troubles._HOLE.sub("xyz", pattern)
+        filled = patterns.HOLE.sub("xyz", pattern)
         assert troubles.told(filled) == f"「{filled}」"
-        first = next(source for source, compiled in troubles._patterns() if compiled.fullmatch(filled))
+        first = next(source for source in troubles.MESSAGES if patterns.compiled(source).fullmatch(filled))
         assert first == pattern

@@ -18,6 +18,7 @@ from evidence.models import Source, StaleMark
 from evidence.presenters import troubles
 from evidence.presenters.refusals import CHANGES, PARTS, REFUSALS
 from evidence.presenters.troubles import told
+from runs.presenters import patterns
 from tests.evidence_stale.rows import AT, Web
 
 COMMANDS = ("bundles.py", "signing.py")  # their refusals are told on the command line, in English
@@ -28,7 +29,8 @@ ACTIONS = [path for path in sorted(Path("evidence/actions").glob("*.py")) if pat
 @pytest.fixture
 def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A reader of Chinese; a translation is the message itself between brackets."""
-    monkeypatch.setattr(troubles, "gettext", lambda message: f"「{message}」")
+    for module in (troubles, patterns):
+        monkeypatch.setattr(module, "gettext", lambda message: f"「{message}」")
     with override("zh-hans"):
         yield
 

@@ -11,8 +11,10 @@ import yaml
 from django.utils.translation import gettext as _
 
 from runs.presenters.catalogue.planform import FormList, FormSection, anchor, walk
+from runs.presenters.catalogue.wordings import WORDINGS
 from runs.presenters.catalogue.yamltext import Path, dotted_of, lines_of, path_of
 from runs.presenters.controls import KIND_WORDS
+from runs.presenters.patterns import read
 from workbench.contracts.errors import Problem
 
 _ENDPOINT = re.compile(r"endpoints\.(.+)\.([a-z]+(?:\.kind|\.arms)?)")
@@ -66,16 +68,22 @@ def in_words(text: str) -> str:
     ):
         if text.startswith(start):
             return words % {"rest": text.removeprefix(start)}
+    seed = _("a decimal string below 2**64, without leading zeros")
     fixed = {
         "nothing": _("nothing"), "a value": _("a value"), "a list": _("a list"), "an object": _("an object"),
         "str": _("text"), "bool": _("true or false"), "YAML or JSON text": _("YAML or JSON text"),
         "each key once": _("each key once"), "each seed once": _("each seed once"), "each once": _("each once"),
-        "a decimal string below 2**64, without leading zeros": _("a decimal string below 2**64, without leading zeros"),
+        "seed": seed, "a decimal string below 2**64, without leading zeros": seed,
         "equal in both arms, or declared as treatment": _("equal in both arms, or declared as treatment"),
         "the same value in both arms": _("the same value in both arms"),
         "a difference between the arms": _("a difference between the arms"),
     }  # fmt: skip
-    return fixed.get(text, text)
+    return fixed.get(text) or read(WORDINGS, text, lambda _name, value: value) or text
+
+
+def translated(problems: list[Problem]) -> list[Problem]:
+    """The same faults with what was got and expected in the reader's language."""
+    return [Problem(item.field, in_words(item.got), in_words(item.expected)) for item in problems]
 
 
 def _spots(problem: Problem, document: dict[str, Any] | None) -> Iterable[Path]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from runs.models import TraceFrame, Trajectory, UpdateBatch
+from runs.presenters.told import told
 from runs.storage import blob_store
 from workbench.blobs import BlobError
 from workbench.contracts.errors import ContractError
@@ -34,7 +35,7 @@ def _norm(frame: TraceFrame, blob: str) -> tuple[float | None, str]:
         data = blob_store().open_range(blob, frame.offset, frame.length)
         return read_frame(data, frame.frame_sha256).grad_norm, ""
     except (BlobError, ContractError) as error:
-        return None, str(error)
+        return None, told(error)
 
 
 def contributions_of(update: UpdateBatch) -> tuple[list[int], list[Contribution]]:

@@ -23,6 +23,7 @@ from runs.models import (
 )
 from runs.presenters.logged.listing import points_of
 from runs.presenters.states import state_view
+from runs.presenters.told import told
 from workbench.contracts.errors import ContractError
 from workbench.importers import FORMATS, LOSSES
 
@@ -127,7 +128,7 @@ def body_of(row: ImportedRollout) -> tuple[dict[str, Any] | None, str]:
     try:
         return rollout_body(row), ""
     except ContractError as error:
-        return None, str(error)
+        return None, told(error)
 
 
 def grades_of(run: Run) -> list[tuple[str, int]]:

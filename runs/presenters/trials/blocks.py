@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.models import Intervention, Trajectory, Trial, TrialSet, Turn
+from runs.presenters.told import told
 from runs.presenters.trials.words import CAUSE, REASON, STATUS
 from runs.storage import blob_store
 from runs.templatetags.ui import format_number
@@ -131,7 +132,7 @@ def snapshots_of(made: TrialSet) -> tuple[Snapshots | None, str]:
     try:
         return read_snapshots(blob_store().get(made.snapshots_sha256)), ""
     except (BlobError, ContractError) as error:
-        return None, str(error)
+        return None, told(error)
 
 
 def _text(snapshots: Snapshots, sha256: str | None) -> tuple[str | None, str]:

@@ -22,10 +22,12 @@ from runs.errors import AlreadyFrozen
 from runs.models import Plan, PlanVersion
 from runs.presenters.catalogue import difference as differing
 from runs.presenters.catalogue.planform import FormSection, build_form, merge, read_form, walk
-from runs.presenters.catalogue.problems import Placed, place
+from runs.presenters.catalogue.problems import Placed, place, translated
 from runs.presenters.catalogue.starts import start_text, starts
 from runs.presenters.catalogue.yamltext import path_of, remove_item, rewrite, tree
 from runs.presenters.frame import Crumb
+from runs.presenters.states import state_view
+from runs.presenters.told import problem_told, told
 from runs.views.base import render_page
 from runs.views.catalogue.base import crumbs_of, guarded, open_plan, open_study
 from workbench.contracts.errors import PlanInvalid
@@ -175,7 +177,7 @@ def edit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     principal, found = open_plan(request, study, plan, PLAN_WRITE)
     if found.state != "draft":
         messages.error(request, _("This plan is %(state)s: its bytes never change. Copy it under another name.") % {
-            "state": found.state
+            "state": state_view("plan", found.state).word
         })  # fmt: skip
         if request.method != "POST":
             return redirect("runs:plan", study, plan)
@@ -188,7 +190,7 @@ def edit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     try:
         saved = update_draft(found, editor.text, revision=revision, by=principal.actor(), at=timezone.now())
     except PlanInvalid as error:
-        return _page(request, found, editor, status=422, revision=revision, refused=error.problems)
+        return _page(request, found, editor, status=422, revision=revision, refused=translated(error.problems))
     except StaleDraft as error:
         return _stale(request, error.plan, editor, revision)
     except AlreadyFrozen:
@@ -237,9 +239,9 @@ def new(request: HttpRequest, study: str) -> HttpResponse:
         try:
             plan = create_draft(found, name, text, by=principal.actor(), at=timezone.now())
         except PlanInvalid as error:
-            problems, status = [str(problem) for problem in error.problems], 422
+            problems, status = [problem_told(problem) for problem in error.problems], 422
         except DraftExists as error:
-            problems, status = [str(error)], 409
+            problems, status = [told(error)], 409
         else:
             return redirect("runs:plan_edit", found.slug, plan.slug)
     return render_page(

@@ -28,8 +28,10 @@ from runs.actions.provenance import provenance
 from runs.errors import AlreadyFrozen, DomainError, StaleTransition
 from runs.models import Execution, Job, Plan
 from runs.presenters.catalogue.freezing import bytes_of, pair_views, summary
-from runs.presenters.catalogue.problems import in_words
+from runs.presenters.catalogue.problems import translated
 from runs.presenters.executions import stage_word
+from runs.presenters.states import state_view
+from runs.presenters.told import told
 from runs.views.base import refused, render_page
 from runs.views.catalogue.base import crumbs_of, guarded, open_plan
 from workbench.contracts.errors import ContractError, PlanInvalid, Problem
@@ -48,6 +50,7 @@ def _inspection(job: Job | None) -> dict[str, Any]:
     return {
         "job": job,
         "running": job is not None and job.state in OPEN,
+        "word": state_view("job", job.state).word if job is not None else "",
         "stage": stage_word(str(stage)[:60]) if stage else "",
         "part": str(progress.get("part") or "")[:60].replace("_", " "),
         "share": share,
@@ -69,10 +72,9 @@ def _draft(plan: Plan) -> dict[str, Any]:
         except PlanInvalid as error:
             problems = error.problems
         except (DomainError, ContractError, OSError) as error:  # the answer does not fit, or its blob is gone
-            fault = str(error)
+            fault = told(error)
     pairs = shown.get("pairs") or (pair_views(checked.complete) if checked.complete else [])
-    problems = [Problem(item.field, in_words(item.got), in_words(item.expected)) for item in problems]
-    return {**shown, "problems": problems, "fault": fault, "pairs": pairs, "inspection": _inspection(job)}
+    return {**shown, "problems": translated(problems), "fault": fault, "pairs": pairs, "inspection": _inspection(job)}
 
 
 def _state(request: HttpRequest, principal: Principal, plan: Plan) -> dict[str, Any]:
@@ -176,7 +178,8 @@ def start(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     principal, found = open_plan(request, study, plan, RUN_CONTROL)
     try:
         if found.current_version is None or found.state != "frozen":
-            raise StaleTransition(_("the plan is %(state)s, and only a frozen one can start") % {"state": found.state})
+            word = state_view("plan", found.state).word
+            raise StaleTransition(_("the plan is %(state)s, and only a frozen one can start") % {"state": word})
         start_execution(found.current_version, by=principal.actor(), at=timezone.now(), provenance=provenance())
     except DomainError as error:
         refused(request, error)

@@ -13,6 +13,7 @@ from runs.access import get_visible, principal_of
 from runs.models import Trajectory
 from runs.presenters.compare import divergence as shown
 from runs.presenters.frame import Crumb
+from runs.presenters.told import told
 from runs.views.base import render_page
 from runs.views.trajectories import group_crumbs
 
@@ -54,7 +55,7 @@ def divergence(request: HttpRequest, uid: UUID, other: UUID) -> HttpResponse:
             context["found"] = found = shown.divergence_of(left, right)
             context["headline"] = shown.headline(found)
         except shown.READ_ERRORS as error:
-            context["unreadable"], context["headline"] = str(error), _("The recorded tokens are unavailable.")
+            context["unreadable"], context["headline"] = told(error), _("The recorded tokens are unavailable.")
     if same_group:
         siblings = list(Trajectory.objects.filter(group=left.group).order_by("slot"))
         context["siblings"] = [row for row in siblings if row.pk != left.pk and row.status == "valid"]

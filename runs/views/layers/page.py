@@ -27,7 +27,7 @@ from runs.presenters.layers.page import build_sections, headline, phases_of
 from runs.presenters.layers.titles import word_of
 from runs.presenters.layers.update import contributions_of
 from runs.presenters.trials.links import credits_edits
-from runs.views.base import render_page, run_crumbs
+from runs.views.base import refused, render_page, run_crumbs
 from runs.visibility import visible_checkpoints
 
 AXES = (
@@ -97,7 +97,7 @@ def judge(request: HttpRequest, uid: UUID) -> HttpResponse:
             by=principal.actor(), at=timezone.now(),
         )  # fmt: skip
     except DomainError as error:
-        messages.error(request, str(error))
+        refused(request, error)
     else:
         messages.success(request, _("Your verdict was recorded."))
     anchor = form.get("rule", "")[:100]

@@ -21,6 +21,7 @@ from runs.actions.tokens import issue_token, revoke_token
 from runs.errors import DomainError
 from runs.models import ApiToken
 from runs.presenters import people as shown
+from runs.presenters.told import told
 from runs.views.base import render_page
 from runs.views.people.base import account_crumbs, me
 
@@ -84,7 +85,7 @@ def issue(request: HttpRequest) -> HttpResponse:
             at=now,
         )
     except DomainError as error:
-        return _page(request, status=422, typed=typed, problem=str(error))
+        return _page(request, status=422, typed=typed, problem=told(error))
     note(subject=f"token {token.prefix}")
     return _page(request, status=201, issued=token, secret=secret)
 

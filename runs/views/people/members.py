@@ -20,6 +20,7 @@ from runs.errors import DomainError, NotAllowed
 from runs.models import Study, User
 from runs.presenters import people as shown
 from runs.presenters.frame import Crumb
+from runs.presenters.told import told
 from runs.views.base import refused, render_page
 from runs.views.catalogue.base import open_study
 from runs.views.people.base import me, study_crumbs
@@ -121,7 +122,7 @@ def new(request: HttpRequest) -> HttpResponse:
                 at=timezone.now(),
             )
         except DomainError as error:
-            problem, status = str(error), 422
+            problem, status = told(error), 422
         else:
             messages.success(request, _("Founded. You are its admin. A receipt was written."))
             return redirect("runs:study", found.slug)

@@ -20,6 +20,7 @@ from runs.actions.actors import OWN_FAMILY
 from runs.actions.audit import note
 from runs.errors import DomainError
 from runs.models import Actor, User
+from runs.presenters.told import told
 from runs.views.base import paginate, refused, render_page
 from runs.views.people.base import account_crumbs, me, site_admins_only
 
@@ -66,7 +67,7 @@ def create(request: HttpRequest) -> HttpResponse:
             name, by=me(request), at=timezone.now(), site_admin=request.POST.get("site_admin") == "1", family=family
         )
     except DomainError as error:
-        return _page(request, status=422, typed=name[:64], typed_family=family[:64], problem=str(error))
+        return _page(request, status=422, typed=name[:64], typed_family=family[:64], problem=told(error))
     note(subject=f"user {user.get_username()}")
     return _page(request, status=201, made=user, password=password)
 
