@@ -14,6 +14,7 @@ from runs.actions.actors import service_actor
 from runs.actions.record_branches import BRANCH_RECORDED, record_branch, request_branch
 from runs.errors import DomainError
 from runs.models import BranchContinuation, Job, Receipt, StateBranch, Trajectory, User
+from runs.presenters import branches as branches_shown
 from runs.storage import blob_store
 from tests.branches.rows import answer, branch_on, branch_record
 from tests.evidence.test_verify import found, sql
@@ -166,6 +167,25 @@ def test_the_page_shows_both_states_and_asks_for_more(trajectory: Trajectory, cl
     assert Job.objects.get(kind="branch_state").spec["count"] == 2
     for given in ({"decision": "x", "continuations": "2"}, {"decision": "0", "continuations": "99"}, {}):
         assert b"Refused" in client.post(f"{address}ask/", given, follow=True).content
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(None, "sign not known"), (0.25, "same sign"), (-0.25, "other sign"), (0.0, "other sign")]
+)
+def test_a_sign_that_nobody_knows_is_no_other_sign(
+    trajectory: Trajectory, client: Client, monkeypatch: pytest.MonkeyPatch, value: float | None, words: str
+) -> None:
+    """D = 1/2 beside a turn's value; without a valid continuation the value is unknown, and so is the agreement."""
+    branch_on(trajectory, timezone.now())
+    plain = branches_shown.view_of
+
+    def view(own: StateBranch) -> branches_shown.BranchView:
+        own.value = value
+        return replace(plain(own), difference=0.5, agree=signs_agree(value, 0.5))
+
+    monkeypatch.setattr(branches_shown, "view_of", view)
+    page = client.get(f"/trajectories/{trajectory.uid}/branches/").content.decode()
+    assert [word for word in ("sign not known", "same sign", "other sign") if word in page] == [words]
 
 
 def test_the_api_lists_reads_and_asks(trajectory: Trajectory, client: Client) -> None:

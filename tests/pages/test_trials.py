@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from django.db import transaction
+from django.template.loader import render_to_string
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,6 +271,14 @@ def test_a_wrong_mass_is_seen(tried: World, db: None) -> None:
     credit = next(c for c in update.credits.order_by("pk") if c.edit and c.edit["status"] == "applied")
     credit.edit = credit.edit | {"l1_mass": credit.edit["l1_mass"] + 1e-6}
     assert coefficients._term(credit, [(0, 10)], 1.0, 1.0).agrees is False
+
+
+@pytest.mark.parametrize("unisolated", [True, False])
+def test_what_shields_nothing_says_what_follows(tried: World, db: None, unisolated: bool) -> None:
+    trial = Trial.objects.select_related("trial_set__run", "trajectory__group__task").filter(kind="intervention")[0]
+    trial.level = {**trial.level, "backend": "subprocess", "unisolated": unisolated}
+    text = render_to_string("trials/parts/trials_table.html", {"rows": [trial]})
+    assert ("what ends it fails the artefact" in text) == ("unisolated" in text) == unisolated
 
 
 def test_log_filters(client: Client, tried: World, db: None) -> None:
