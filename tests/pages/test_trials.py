@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -125,6 +126,22 @@ def test_stems_stand_at_exact_values() -> None:
     assert few[1].top == 17.0  # half as high as the two zeros
     many = stems_of([0.0] * 10 + [0.5])
     assert many[0].broken and many[0].top == 0.0 and not many[1].broken
+
+
+def test_numbers_of_stems_beside_each_other_do_not_cover_each_other() -> None:
+    """1/6, 1/5 and 1/4 stand at 195, 198 and 202.5; a number of one digit is 7 wide and 9 high. Ten set the scale.
+
+    Tops: a tenth of 34 is 3.4, so 30.6 for one and 27.2 for two. The first stands 5 above, at 25.6. The second would too
+    and is 9 higher, at 16.6. The third would be at 22.2: it is clear of the first and moves above the second.
+    """
+    found = stems_of([1 / 6, 0.2, 0.25, 0.25, *[0.5] * 10])
+    assert [(stem.x, stem.top) for stem in found] == [(195.0, 30.6), (198.0, 30.6), (202.5, 27.2), (225.0, 0.0)]
+    assert found[0].label == 25.6 and found[3].label == -5.0
+    for one, other in itertools.combinations(found, 2):
+        wide = 7.0 * (len(str(one.count)) + len(str(other.count))) / 2
+        assert abs(one.x - other.x) >= wide or abs(one.label - other.label) >= 9.0
+    crowd = stems_of([0.5] * 10 + [0.501] * 10)  # no room above: they stay where their stems end
+    assert [stem.label for stem in crowd] == [-5.0, -5.0]
 
 
 def test_difference_has_numbers_of_both_sides() -> None:
