@@ -131,8 +131,8 @@ def test_stems_stand_at_exact_values() -> None:
 def test_numbers_of_stems_beside_each_other_do_not_cover_each_other() -> None:
     """1/6, 1/5 and 1/4 stand at 195, 198 and 202.5; a number of one digit is 7 wide and 9 high. Ten set the scale.
 
-    Tops: a tenth of 34 is 3.4, so 30.6 for one and 27.2 for two. The first stands 5 above, at 25.6. The second would too
-    and is 9 higher, at 16.6. The third would be at 22.2: it is clear of the first and moves above the second.
+    Tops: a tenth of 34 is 3.4, so 30.6 for one and 27.2 for two. The first stands 5 above, at 25.6. The second too
+    would, and is 9 higher, at 16.6. The third, at 22.2, would be clear of the first and moves above the second.
     """
     found = stems_of([1 / 6, 0.2, 0.25, 0.25, *[0.5] * 10])
     assert [(stem.x, stem.top) for stem in found] == [(195.0, 30.6), (198.0, 30.6), (202.5, 27.2), (225.0, 0.0)]
