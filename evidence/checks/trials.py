@@ -356,4 +356,4 @@ def _without(
     share = len(changed & changes[drawn]) / len(changed) if changed else None
     yield "without_tree_sha256", tree_digest(tree), item.without_tree_sha256
     yield "touched_share", share, item.touched_share
-    yield "is_empty_patch", share == 1.0, item.is_empty_patch
+    yield "is_empty_patch", tree == dict(first), item.is_empty_patch

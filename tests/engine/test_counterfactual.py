@@ -111,6 +111,20 @@ def test_shares_and_empty_patches() -> None:
     assert several.touched_share == {2: 0.5, 3: 0.25}[several.block.decision]
 
 
+def test_a_patch_is_empty_only_where_the_first_tree_is_back() -> None:
+    """a: 0 -> 1 -> 2. The last edit touches every path of the patch, but without it a is 1 and not 0.
+
+    With a third turn that makes c, taking a back leaves c; a turn that writes both at once leaves nothing.
+    """
+    again = plan([{"a": "0"}, {"a": "1"}, {"a": "2"}])
+    assert again.tree == {"a": "1"} and again.touched_share == 1.0 and not again.is_empty_patch
+    both = plan([{"a": "0"}, {"a": "1", "c": "1"}])
+    assert both.tree == {"a": "0"} and both.touched_share == 1.0 and both.is_empty_patch
+    damage = plan([{"a": "0"}, {"a": "1"}, {"a": "0"}])
+    assert damage.tree == {"a": "1"} and not damage.is_empty_patch
+    assert not plan(TREES[:2]).is_empty_patch and not plan(TREES, has_format_error=True).is_empty_patch
+
+
 def test_a_block_that_repairs_earlier_damage_touches_nothing_of_the_final_patch() -> None:
     """Turn 0 breaks a, turn 1 restores it and nothing else: the patch is empty, the block is eligible all the same."""
     found = plan([{"a": "0"}, {"a": "1"}, {"a": "0"}])

@@ -112,7 +112,42 @@ def test_a_violated_identity_stops_the_update(arm: str, monkeypatch: pytest.Monk
         credit(arm)
 
 
+@pytest.mark.parametrize("name", ["signed_mass", "l1_mass"])
+def test_a_mass_that_is_no_number_stops_the_update(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module._made
+    monkeypatch.setattr(module, "_made", lambda *args: replace(made(*args), **{name: float("nan")}))
+    with pytest.raises(IdentityViolated, match="got nan"):
+        credit("M")
+
+
 FINITE = st.floats(-5, 5, allow_nan=False)
+
+
+@given(
+    counts=st.tuples(st.integers(1, 4000), st.integers(0, 4000)),
+    difference=st.floats(-2, 2, allow_nan=False),
+    advantage=st.floats(-1e9, 1e9, allow_nan=False),
+    weight=st.floats(0, 1000, allow_nan=False),
+    cap=st.floats(1e-6, 1000, allow_nan=False),
+)
+def test_masses_are_equal_over_all_that_a_plan_may_say(
+    counts: tuple[int, int], difference: float, advantage: float, weight: float, cap: float
+) -> None:
+    """To 1e-9 of the mass, where that is above 1. ``counts``: tokens of the chosen turn, and of all others."""
+    chosen, others = counts
+    wide, local, terminal = (
+        edit_credit(
+            arm, advantage=advantage, decisions_T=[1] * chosen + [0] * others, selected=1, difference=difference,
+            unavailable=None, weight=weight, cap=cap,
+        )
+        for arm in ("B", "M", "E")
+    )  # fmt: skip
+    for name in ("signed_mass", "l1_mass"):
+        one, other = getattr(wide, name), getattr(local, name)
+        assert abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)), name
+    assert wide.shrinkage == local.shrinkage and 0 <= (local.shrinkage or 0) <= 1
+    assert all(abs(value) <= cap * (1 + 1e-12) for value in (*local.coefficients_T[:1], *terminal.coefficients_T[:1]))
+    assert set(terminal.coefficients_T[chosen:]) <= {0.0} and set(local.coefficients_T[chosen:]) <= {0.0}
 
 
 @given(

@@ -139,3 +139,39 @@ def test_a_gate_closes_all_that_it_opened() -> None:
 def test_a_bwrap_that_ends_before_its_child_leaves_none() -> None:
     with gate.Gate() as start:
         assert start.child() is None and not start.is_open
+
+
+V2, V1 = "memory.events", "memory.oom_control"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),  # nothing counts it
+        ({V2: "low 0\nhigh 0\nmax 4\noom 0\noom_kill 0\n"}, None),
+        ({V2: "max 4\noom 2\noom_kill 1\n"}, cgroups.BOUND),
+        ({V2: "max 0\noom 0\noom_kill 1\n"}, cgroups.MACHINE),
+        ({V1: "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", "memory.failcnt": "7\n"}, None),
+        ({V1: "under_oom 0\noom_kill 1\n", "memory.failcnt": "7\n"}, cgroups.BOUND),
+        ({V1: "under_oom 0\noom_kill 1\n", "memory.failcnt": "0\n"}, cgroups.MACHINE),
+        ({V1: "under_oom 0\n", "memory.failcnt": "7\n"}, None),  # a kernel that does not count
+    ],
+)
+def test_whose_memory_ran_out(tmp_path: Path, files: dict[str, str], expected: str | None) -> None:
+    """A process that was ended while its group never met its bound was ended for want of the machine's memory."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert cgroups.Groups({"memory": tmp_path}).ended_for_memory() == expected
+    assert cgroups.Groups({"pids": tmp_path}).ended_for_memory() is None
+
+
+def test_a_machine_without_memory_is_nobodys_verdict(sandbox: Bubblewrap, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ended well, and something in it did not: what it said of that may be taken for its own failure."""
+    program = Program([PYTHON, "-I", "-S", "-c", "print(1)"])
+    with workspace({"a.py": b""}) as folder:
+        assert sandbox.run(folder, program, Limits()).out_of_memory is False
+        monkeypatch.setattr(cgroups.Groups, "ended_for_memory", lambda self: cgroups.BOUND)
+        assert sandbox.run(folder, program, Limits()).out_of_memory is True
+        monkeypatch.setattr(cgroups.Groups, "ended_for_memory", lambda self: cgroups.MACHINE)
+        with pytest.raises(SandboxFault, match="the machine ran out of memory"):
+            sandbox.run(folder, program, Limits())

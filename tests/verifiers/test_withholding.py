@@ -162,6 +162,14 @@ def test_without_isolation_whatever_ends_the_driver_is_the_artefacts(ending: dic
     assert [item.cause for item in found.observed[1:]] == ([cause] * 3 if cause else [])
 
 
+def test_a_driver_that_is_ended_after_its_last_answer_changes_no_verdict() -> None:
+    """Every test was observed: the report is complete, as it is by definition, and keeps how the process ended."""
+    for ending in ({"signal": 9}, {"exit_code": 1}, {"exit_code": 0}):
+        found = run_trial(Ending(unisolated=False, **ending), GOLD, TESTS[:1])
+        assert found.complete and found.unknown is None and found.status == {"low": "PASSED"}
+        assert (found.exit_code, found.signal) == (ending.get("exit_code"), ending.get("signal"))
+
+
 def test_memory_that_ran_out_fails_what_was_not_seen() -> None:
     found = ended(signal=9, out_of_memory=True)
     assert found.complete and [item.cause for item in found.observed] == [None, "exit", "exit", "exit"]

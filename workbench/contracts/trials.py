@@ -108,6 +108,7 @@ class InterventionRecord:
     it may stand beside no_original_utility and trial_incomplete. ``selected_tokens`` and ``without_tree_sha256``
     None: none was chosen. ``final_tree_sha256``, ``final_paths`` None: trees were not rebuilt. ``final_paths``:
     paths that differ from the first tree; ``touched_share``: of those, that the block touches (None of none).
+    ``is_empty_patch``: without the block the tree is the first one again; None where none was chosen.
     ``difference`` = original - without, signed, None unless available: never a zero in its place.
     ``replays`` and ``repeats`` count complete reports; ``*_agree``: of those, with the same status of every test.
     """

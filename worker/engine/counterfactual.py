@@ -123,11 +123,7 @@ class Intervention:
     blocks: int
     final_paths: int  # that differ from the first tree
     touched_share: float | None  # of those, that the block touches; None where nothing differs in the end
-
-    @property
-    def is_empty_patch(self) -> bool:
-        """Whether nothing of the patch is left without the block: every path that differs is touched by it."""
-        return self.tree is not None and self.touched_share == 1.0
+    is_empty_patch: bool  # without the block the tree is the first one again: nothing of the patch is left
 
 
 def plan_intervention(
@@ -146,10 +142,11 @@ def plan_intervention(
         {path for path in {*trees[0], *trees[-1]} if trees[0].get(path) != trees[-1].get(path)} if trees else set()
     )
     if has_format_error:
-        return Intervention(None, None, FORMAT_ERROR, len(eligible), len(blocks), len(changed), None)
+        return Intervention(None, None, FORMAT_ERROR, len(eligible), len(blocks), len(changed), None, False)
     block = select_block(eligible, own_seed, seed)
     if block is None:
-        return Intervention(None, None, NO_ELIGIBLE_BLOCK, len(eligible), len(blocks), len(changed), None)
+        return Intervention(None, None, NO_ELIGIBLE_BLOCK, len(eligible), len(blocks), len(changed), None, False)
     tree = without_block(trees[-1], block)
     share = len(changed & set(block.paths)) / len(changed) if changed else None
-    return Intervention(block, tree, None, len(eligible), len(blocks), len(changed), share)
+    is_empty = tree == dict(trees[0])
+    return Intervention(block, tree, None, len(eligible), len(blocks), len(changed), share, is_empty)

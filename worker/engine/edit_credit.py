@@ -125,5 +125,5 @@ def _check(made: EditCredit, expected: float) -> None:
     """Signed and L1 mass of B and M are those of the definition, whichever of the two it is."""
     allowed = TOLERANCE * max(1.0, abs(expected))
     for name, got, wanted in (("signed", made.signed_mass, expected), ("L1", made.l1_mass, abs(expected))):
-        if abs(got - wanted) > allowed:
+        if not abs(got - wanted) <= allowed:  # also where one of them is no number
             raise IdentityViolated(f"credit.{name} mass of arm {made.arm}: got {got}, expected {wanted}")

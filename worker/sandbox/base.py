@@ -14,7 +14,9 @@ Not covered:
 - inside one run, programs against each other: they share user, workspace and process space. Who runs a judge in
   the same run as the judged must not believe it (``worker.verifiers`` keeps what is expected outside);
 - total CPU time of many processes: the bound is that of each, the wall time bounds the sum;
-- where no control group can be made (``level.memory_bound`` rlimit): the memory of all processes together.
+- where no control group can be made (``level.memory_bound`` rlimit): the memory of all processes together, and whether
+  it was the machine that had none left when a process inside was ended;
+- a process inside that somebody outside kills: nothing tells it from one that kills itself.
 
 ``subprocess`` bounds resources and time by rlimits and ends the process group. It hides nothing, stops no network,
 protects no file of its user, does not bound written space in all, and a child that takes a session of its own

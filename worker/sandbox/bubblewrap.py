@@ -108,12 +108,15 @@ class Bubblewrap:
                     started=lambda: self._let(start, groups, limits),
                 )
                 done = time.perf_counter()
-                out_of_memory = groups.is_out_of_memory()
+                memory = groups.ended_for_memory()
             finally:
                 _close(groups)
             said = start.said()
         if not start.is_open or (ended.returncode >= 0 and b'"exit-code"' not in said):  # the program never ran
             raise SandboxFault(f"sandbox: {ended.stderr[:300].decode(errors='replace').strip()}")
+        if memory == cgroups.MACHINE:  # of what it ended inside, the program may make a failure of its own
+            raise SandboxFault("sandbox: the machine ran out of memory and ended a process that was within its bound")
+        out_of_memory = memory == cgroups.BOUND
         if ended.returncode < 0 and not ended.timed_out and not out_of_memory:  # no program inside can signal bwrap
             raise SandboxFault(f"sandbox: bwrap was ended from outside by signal {-ended.returncode}")
         code, signum = _ending(ended.returncode)

@@ -14,6 +14,7 @@ ROOT = Path("/sys/fs/cgroup")
 ENDING_SECONDS = 5.0
 ABANDONED_SECONDS = 30.0  # between its making and its first process a group is empty for a moment
 PREFIX = "workbench-"
+BOUND, MACHINE = "bound", "machine"  # whose memory ran out
 
 
 class Groups:
@@ -27,22 +28,22 @@ class Groups:
         for folder in set(self.folders.values()):
             (folder / "cgroup.procs").write_text(str(pid))
 
-    def is_out_of_memory(self) -> bool:
-        """Whether the kernel ended a process while the group met its own bound on memory.
+    def ended_for_memory(self) -> str | None:
+        """Why the kernel ended a process for want of memory; None where it ended none, or where nothing counts it.
 
-        A process that is ended because the machine has no memory left counts where the bound was met as well. False
-        where nothing counts it.
+        ``BOUND``: the group met its own bound; also where the machine had no memory left then. ``MACHINE``: it never
+        did, so the want was not its own.
         """
         folder = self.folders.get("memory")
         if folder is None:
-            return False
+            return None
         with contextlib.suppress(OSError):
             found = _numbers(folder / "memory.events")
-            return found["oom"] > 0 and found["oom_kill"] > 0
+            return _cause(found["oom_kill"], found["oom"])
         with contextlib.suppress(OSError):
-            met = int((folder / "memory.failcnt").read_text())
-            return met > 0 and _numbers(folder / "memory.oom_control").get("oom_kill", 0) > 0
-        return False
+            killed = _numbers(folder / "memory.oom_control").get("oom_kill", 0)
+            return _cause(killed, int((folder / "memory.failcnt").read_text()))
+        return None
 
     def close(self) -> None:
         """Kill what is left and remove the groups. Raises ``OSError`` where something would not end."""
@@ -56,6 +57,12 @@ class Groups:
                     raise OSError(f"{len(pids)} processes of {folder.name} would not end")
                 time.sleep(0.002)
             folder.rmdir()
+
+
+def _cause(killed: int, met: int) -> str | None:
+    if not killed:
+        return None
+    return BOUND if met else MACHINE
 
 
 def _numbers(file: Path) -> dict[str, int]:
