@@ -83,3 +83,26 @@ def test_a_claim_is_written_linked_and_never_raised(site: Site, watched: Watched
         assert page.evaluate("document.documentElement.scrollWidth") == 390, path
         found += serious(page)
     assert found == []
+
+
+def test_two_brackets_search_what_a_sentence_can_bind(site: Site, watched: Watched) -> None:
+    """By keys alone; and the button that writes the claim is in sight before anything is scrolled, on a phone too."""
+    page = watched.page
+    sign_in(page, site, "author")
+    page.goto(site.url("/claims/"))
+    page.get_by_role("link", name="New claim").click()
+    field = page.locator("#text_en")
+    field.press_sequentially("Recovered in [[recov")
+    chosen = page.locator('.picker [role="option"][aria-selected="true"]')
+    chosen.wait_for()
+    field.press("Enter")
+    assert field.input_value().startswith("Recovered in [[recovery.") and field.input_value().endswith("]]")
+    assert page.locator(".picker").is_hidden()
+    write = page.get_by_role("button", name="Write the claim")
+    for width, height in ((1440, 900), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("scrollTo(0, 0)")
+        box = write.bounding_box()
+        assert box is not None and box["y"] + box["height"] <= height
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert watched.complaints == []
