@@ -202,6 +202,17 @@ def visible_studies(principal: Principal) -> QuerySet[Study]:
     return Study.objects.filter(Q(visibility__in=(Study.PUBLIC, Study.INTERNAL)) | Q(pk__in=mine))
 
 
+def studies_with(principal: Principal, capability: str, most: int | None = None) -> list[Study]:
+    """The first ``most`` studies by name in which the principal holds the capability. Two queries, however many."""
+    if principal.user is None:
+        return []
+    roles: dict[int, list[str]] = {}
+    for study, role in Membership.objects.filter(user=principal.user).values_list("study_id", "role"):
+        roles.setdefault(study, []).append(role)
+    rows = visible_studies(principal).order_by("slug")
+    return [row for row in rows if capability in capabilities(principal, row, roles.get(row.pk, ()))][:most]
+
+
 def study_ids(principal: Principal) -> list[int]:
     """Keys of the studies that the principal may read: a list and no subquery, see ``visible``."""
     found: list[int] = principal.once(

@@ -13,7 +13,7 @@ from evidence.binding.closed import QUANTITIES
 from evidence.binding.expressions import names, parse
 from evidence.models import Excerpt, Figure, FigureVersion, Source
 from evidence.presenters.chips import KINDS, TYPES
-from runs.access import EVIDENCE_WRITE, Principal, can, visible_studies
+from runs.access import EVIDENCE_WRITE, Principal, studies_with
 from runs.errors import DomainError
 from runs.models import PlanVersion, Study
 from runs.presenters.evaluation import OUTCOMES
@@ -178,7 +178,7 @@ def columns(study: Study, data: Mapping[str, str]) -> dict[str, Any]:
 
 def writable_studies(principal: Principal) -> list[Study]:
     """Studies whose evidence the principal may write."""
-    return [study for study in visible_studies(principal).order_by("slug") if can(principal, EVIDENCE_WRITE, study)]
+    return studies_with(principal, EVIDENCE_WRITE)
 
 
 def initial_of(figure: Figure) -> dict[str, str]:

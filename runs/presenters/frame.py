@@ -60,7 +60,10 @@ class Crumb:
 
 @dataclass(frozen=True)
 class NavItem:
-    """One section of the rail. ``count`` None: nothing worth counting. ``first``: it opens a block of sections."""
+    """One section of the rail. ``count`` None: nothing worth counting. ``first``: it opens a block of sections.
+
+    ``heading``: of which studies this section and those below it are; empty where that is plain.
+    """
 
     word: Any
     url: str
@@ -68,6 +71,7 @@ class NavItem:
     current: bool
     alert: bool = False
     first: bool = False
+    heading: Any = ""
 
 
 @dataclass(frozen=True)
@@ -135,12 +139,11 @@ def _addresses(entries: Iterable[tuple[str, Any]], *args: str) -> list[tuple[str
     return found
 
 
-def _evidence(principal: Principal, section: str, study: Study | None) -> list[NavItem]:
-    """Sections of claims and what they rest on, then the pages that one study has of its own."""
+def _evidence(principal: Principal, section: str) -> list[NavItem]:
+    """Sections of claims and what they rest on, with counts over all studies."""
     counts: dict[str, Count] = {}
     for function in _COUNTS.values():
         counts.update(function(principal))
-    entries = _addresses(EVIDENCE) + (_addresses(OF_STUDY, study.slug) if study is not None else [])
     return [
         NavItem(
             word,
@@ -150,8 +153,20 @@ def _evidence(principal: Principal, section: str, study: Study | None) -> list[N
             name in ALERTS and bool(counts.get(name)),
             first=at == 0,
         )
-        for at, (name, word, url) in enumerate(entries)
+        for at, (name, word, url) in enumerate(_addresses(EVIDENCE))
     ]
+
+
+def _own_pages(section: str, study: Study | None) -> list[NavItem]:
+    """Pages that one study has of its own."""
+    if study is None:
+        return []
+    return [NavItem(word, url, None, name == section) for name, word, url in _addresses(OF_STUDY, study.slug)]
+
+
+def _headed(items: list[NavItem], heading: Any) -> list[NavItem]:
+    """The same sections under a heading."""
+    return [replace(item, heading=heading if at == 0 else "") for at, item in enumerate(items)]
 
 
 def pages_of(study: Study) -> list[tuple[Any, str]]:
@@ -202,7 +217,11 @@ def _outcomes(executed: Execution | None, section: str) -> list[NavItem]:
 
 
 def build_frame(principal: Principal, section: str, study: Study | None, crumbs: list[Crumb]) -> Frame:
-    """The frame of a page in ``section``."""
+    """The frame of a page in ``section``.
+
+    Counts and lists are of all studies that the principal may see. Where those are several and the page is of one, the
+    rail says which sections are that study's alone, and names the others as those of all.
+    """
     counted = _counted(principal, section)
     within = [replace(item, first=False) for item in _plain(WITHIN_RUNS, section)]
     within.append(NavItem(_("Metrics"), reverse("runs:metrics_table"), None, section == "metrics"))
@@ -210,8 +229,17 @@ def build_frame(principal: Principal, section: str, study: Study | None, crumbs:
     records = [counted["evaluations"], counted["checkpoints"], counted["receipts"], counted["jobs"]]
     studies = list(visible_studies(principal).order_by("slug"))
     chosen = study or (studies[0] if len(studies) == 1 else None)
-    claims = _evidence(principal, section, chosen)
+    claims, own = _evidence(principal, section), _own_pages(section, chosen)
     records[0] = replace(records[0], first=bool(claims) or not outcomes)
-    nav = [counted["now"], counted["plans"], counted["runs"], *within, *outcomes, *claims, *records]
-    nav += [*_plain(CATALOGUE, section), *_plain(HELP, section)]
+    before, after = (
+        [counted["now"], counted["plans"], counted["runs"], *within],
+        [*records, *_plain(CATALOGUE, section)],
+    )
+    if study is not None and len(studies) > 1:
+        page = NavItem(_("Overview"), reverse("runs:study", args=[study.slug]), None, section == "study")
+        mine = [page, *(replace(item, first=False) for item in outcomes), *own]
+        nav = _headed(mine, _("In this study")) + _headed([*before, *claims, *after], _("In all studies"))
+    else:
+        nav = [*before, *outcomes, *claims, *own, *after]
+    nav += _plain(HELP, section)
     return Frame(chosen, studies, nav, crumbs)

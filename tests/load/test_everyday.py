@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.models import Group, MetricChunk, Run, TrackedRun, Trajectory, Turn
+from runs.models import Group, Membership, MetricChunk, Run, Study, TrackedRun, Trajectory, Turn, User
 from tests.load.generate import SMALL
 from tests.load.pages import addresses
 from workbench.db import missing_triggers
@@ -35,3 +35,16 @@ def test_page(filled: None, db: None, client: Client, name: str) -> None:
     listed = kind in ("runs", "groups", "trajectories", "evaluations", "jobs", "tasks")
     most = MOST_OF_A_LIST if listed else {"run": MOST_OF_A_RUN, "now": MOST_OF_NOW}.get(kind, MOST_QUERIES)
     assert len(queries) <= most
+
+
+@pytest.mark.parametrize("role", [Membership.RESEARCHER, Membership.REVIEWER, "site admin"])
+def test_first_page_of_somebody_in_every_study(filled: None, db: None, client: Client, role: str) -> None:
+    """Signed in, with a role in each study: the lock is the same, since nothing is asked study by study."""
+    person = User.objects.create(username="mara", is_superuser=role == "site admin")
+    if not person.is_superuser:
+        rows = [Membership(study=study, user=person, role=role) for study in Study.objects.all()]
+        Membership.objects.bulk_create(rows)
+    client.force_login(person)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get("/").status_code == 200
+    assert len(queries) <= MOST_OF_NOW
