@@ -15,6 +15,7 @@ from runs.presenters.compare.discarded import ENDED
 from runs.presenters.frame import Crumb
 from runs.presenters.results import stored_aggregate
 from runs.presenters.trials import study as shown
+from runs.presenters.trials.beside import sampled_of
 from runs.presenters.trials.funnel import build_columns, fates
 from runs.presenters.trials.links import may_be_tried, trial_sets
 from runs.presenters.trials.quantities import quantities
@@ -66,6 +67,7 @@ def edit_credit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         not_what=NOT_WHAT_D_IS,
         spreads=build_spreads(columns),
         scatter=scatter(columns, POINTS),
+        sampled=sampled_of(version),
         costs=shown.costs_of(execution, columns, runs, timezone.now()),
         changes=changes,
         effect=effect,
