@@ -373,10 +373,7 @@ def headline(account: Account) -> Any:
             **parts,
             "got": account.accounted,
         }
-    return (
-        _(
-            "%(n)s of %(of)s requested slots were not trained, and each has a name: %(right)s were all right, "
-            "%(wrong)s all wrong, %(invalid)s fell to infrastructure."
-        )
-        % {key: format_number(value, 0) for key, value in parts.items()}
-    )
+    return _(
+        "%(n)s of %(of)s requested slots were not trained, and each has a name: %(right)s were all right, "
+        "%(wrong)s all wrong, %(invalid)s fell to infrastructure."
+    ) % {key: format_number(value, 0) for key, value in parts.items()}
