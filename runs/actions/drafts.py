@@ -126,8 +126,9 @@ def create_draft(study: Study, name: str, text: str, *, by: Actor, at: datetime)
 def update_draft(plan: Plan, text: str, *, revision: int, by: Actor, at: datetime) -> Plan:
     """Save a draft over the revision that its writer read.
 
-    Raises ``PlanInvalid`` for a text that cannot be kept, ``StaleDraft`` where another writer saved
-    first, ``AlreadyFrozen`` where the plan is no draft any more.
+    A text that is stored already conflicts with nothing, whichever revision its writer read: nothing is changed.
+    Raises ``PlanInvalid`` for a text that cannot be kept, ``StaleDraft`` where another writer saved another
+    text first, ``AlreadyFrozen`` where the plan is no draft any more.
     """
     problems = check_storable(text)
     if problems:
@@ -142,4 +143,6 @@ def update_draft(plan: Plan, text: str, *, revision: int, by: Actor, at: datetim
         raise AlreadyFrozen(
             f"plan {plan.slug}: it is {current.state}; its bytes never change. Save under another name."
         )
+    if current.draft_text == text:
+        return current
     raise StaleDraft(current, revision)

@@ -15,6 +15,9 @@
 
   // Every keystroke counts: an answer to an older state is dropped and asked for again.
   let typed = 0, sent = 0, dirty = false, timer;
+  // A submit leaves the page: whatever would still be asked of the server stays here, and a second one waits its turn.
+  let leaving = false;
+  const stay = () => { leaving = false; };
   const ask = (delay) => { clearTimeout(timer); timer = setTimeout(() => window.htmx && window.htmx.trigger(form, "sync"), delay); };
   form.addEventListener("input", (event) => {
     const found = sideOf(event.target);
@@ -22,7 +25,11 @@
     typed += 1; dirty = true; mark.hidden = false; side.value = found;
     if (found === "yaml") { fit(); ask(600); } else { ask(900); }
   });
-  form.addEventListener("htmx:configRequest", () => { sent = typed; });
+  form.addEventListener("htmx:configRequest", (event) => {
+    if (leaving) { event.preventDefault(); return; }
+    sent = typed;
+    if (event.target === form) event.detail.parameters.delete("do");  // the button clicked last is none of it
+  });
   form.addEventListener("htmx:beforeSwap", (event) => {
     if (sent === typed) return;
     event.detail.shouldSwap = false;
@@ -109,7 +116,13 @@
     if ((event.ctrlKey || event.metaKey) && event.key === "s") { event.preventDefault(); form.requestSubmit(form.querySelector('button[value="save"]')); }
     if (event.key === "Enter" && event.target.matches(".form-side input")) { event.preventDefault(); ask(0); }
   });
-  form.addEventListener("submit", () => { dirty = false; });
+  form.addEventListener("submit", (event) => {
+    if (leaving) { event.preventDefault(); return; }
+    leaving = true; dirty = false; clearTimeout(timer);
+    if (window.htmx) window.htmx.trigger(form, "htmx:abort");
+    setTimeout(stay, 10000);  // a page that never left may be submitted again
+  });
+  addEventListener("pageshow", stay);
   addEventListener("beforeunload", (event) => { if (dirty) event.preventDefault(); });
   fit(); invalid();
 })();

@@ -120,6 +120,26 @@ def test_a_stale_revision_saves_nothing_and_shows_both(researcher: Client, world
     assert _stored().draft_text == mine and _stored().draft_revision == 3
 
 
+def test_a_stale_revision_of_the_stored_text_is_no_conflict(researcher: Client, world: World) -> None:
+    """Equal texts, whoever saved first: told as saved, nothing stored anew; another text still conflicts."""
+    plan = draft(world)
+    data = posted(plan.draft_text, parse_plan_text(plan.draft_text), seeds="5")
+    assert researcher.post(EDIT, {**data, "do": "save"}).status_code == 302 and _stored().draft_revision == 2
+    again = researcher.post(EDIT, {**data, "do": "save"}, follow=True)
+    assert again.redirect_chain and "Saved as revision 2." in again.content.decode()
+    assert _stored().draft_revision == 2
+    other = posted(plan.draft_text, parse_plan_text(plan.draft_text), seeds="6")
+    assert researcher.post(EDIT, {**other, "do": "save"}).status_code == 409
+
+
+def test_a_fragment_never_saves(researcher: Client, world: World) -> None:
+    """What the editor asks while a person types is a question, whichever button was clicked last."""
+    plan = draft(world)
+    data = posted(plan.draft_text, parse_plan_text(plan.draft_text), seeds="5")
+    answer = researcher.post(EDIT, {**data, "do": "save"}, headers={"HX-Request": "true"})
+    assert answer.status_code == 200 and _stored().draft_revision == 1
+
+
 def test_items_are_added_and_removed(researcher: Client, world: World) -> None:
     plan = draft(world)
     document = parse_plan_text(plan.draft_text)

@@ -185,7 +185,7 @@ def edit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         return _page(request, found, open_text(found, found.draft_text))
     editor = edited(found, request.POST)
     revision = _number(request.POST.get("revision", ""))
-    if request.POST.get("do") != "save":
+    if request.POST.get("do") != "save" or request.headers.get("HX-Request"):  # a fragment never saves
         return _page(request, found, editor, revision=revision)
     try:
         saved = update_draft(found, editor.text, revision=revision, by=principal.actor(), at=timezone.now())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 
 from tests.pages.browser.conftest import Site, Watched, eventually
 from tests.pages.browser.test_every_page import PHONE
@@ -60,6 +60,64 @@ def test_write_see_a_problem_fix_it_and_save(site: Site, watched: Watched) -> No
     page.get_by_text("Saved as revision 2. Nothing keeps it from being frozen.").wait_for()
     assert "group_size: 4" in _text(page) and _text(page).startswith("# The least")
     assert watched.complaints == []
+
+
+def _posts(page: Page) -> list[str]:
+    """Every POST to an editor from now on, by what it asks for."""
+    found: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/edit/"):
+            found.append("fragment" if request.headers.get("hx-request") else "page")
+
+    page.on("request", note)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("way", "field"),
+    [
+        ("click", "#field-rollout-group_size"), ("click", "#plan-text"), ("double click", "#field-rollout-group_size"),
+        ("keys", "#plan-text"), ("Enter on the button", "#field-rollout-group_size"),
+    ],
+)  # fmt: skip
+def test_saving_is_one_request(site: Site, watched: Watched, way: str, field: str) -> None:
+    """Right after typing, so that a change is still under way: one POST, one revision, no conflict with oneself."""
+    page = watched.page
+    _new(page, site, f"once-{way.replace(' ', '-')}-{field.strip('#')}")
+    page.wait_for_load_state("load")
+    save = page.get_by_role("button", name="Save", exact=True)
+    found = _posts(page)
+    value = "4" if field != "#plan-text" else _text(page).replace("batches: 2", "batches: 3")
+    page.locator(field).fill(value)
+    if way == "click":
+        save.click()
+    elif way == "double click":
+        save.dblclick()
+    elif way == "keys":
+        page.locator(field).press("Control+s")
+    else:
+        save.focus()  # leaves the field: the change may be checked before Enter
+        save.press("Enter")
+    page.get_by_text("Saved as revision 2. Nothing keeps it from being frozen.").wait_for()
+    page.wait_for_timeout(1200)  # longer than any delay of the editor
+    assert found.count("page") == 1
+    assert way == "Enter on the button" or found == ["page"]
+    assert page.locator("#conflict").count() == 0 and page.locator('input[name="revision"]').input_value() == "2"
+    assert watched.complaints == []
+
+
+def test_enter_in_a_field_asks_once_and_saves_nothing(site: Site, watched: Watched) -> None:
+    page = watched.page
+    _new(page, site, "enter")
+    page.wait_for_load_state("load")
+    found = _posts(page)
+    page.locator("#field-rollout-group_size").fill("4")
+    page.locator("#field-rollout-group_size").press("Enter")
+    eventually(page, "document.getElementById('plan-text').value.includes('group_size: 4')")
+    page.wait_for_timeout(1200)
+    assert found == ["fragment"]
+    assert page.locator('input[name="revision"]').input_value() == "1"
 
 
 def test_the_text_fills_the_form_and_an_unreadable_one_loses_nothing(site: Site, watched: Watched) -> None:
