@@ -326,7 +326,7 @@ def sayings(endpoints: list[EndpointView]) -> Sayings:
 
 
 def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
-    """The sentence that opens the page: never stronger than the stored verdicts."""
+    """The sentence that opens the page: never stronger than the stored verdicts, and never silent on one against."""
     settled = [e for e in endpoints if e.verdict != "pending"]
     evaluated = sum(bool(column.seeds) for column in columns)
     if not settled:
@@ -336,7 +336,8 @@ def headline(endpoints: list[EndpointView], columns: list[ArmColumn]) -> str:
                 "of": len(columns) - 1,
             }
         return _("Pending: no arm has been evaluated yet.")
-    return " ".join(_finding(endpoint) for endpoint in settled[:2])
+    shown = settled[:2] + [endpoint for endpoint in settled[2:] if endpoint.opposite]
+    return " ".join(_finding(endpoint) for endpoint in shown)
 
 
 def _finding(view: EndpointView) -> str:
@@ -353,6 +354,15 @@ def _finding(view: EndpointView) -> str:
         "high": format_number(contrast.get("high"), 3, signed=True),
         "word": view.word,
     }
+    if view.opposite:
+        parts["direction"] = term(view.endpoint["direction"])
+        return (
+            _(
+                "%(b)s against %(a)s, %(metric)s under %(condition)s: %(difference)s [%(low)s, %(high)s], the interval "
+                "lies against the registered direction (%(direction)s); %(word)s."
+            )
+            % parts
+        )
     return (
         _("%(b)s against %(a)s, %(metric)s under %(condition)s: %(difference)s [%(low)s, %(high)s], %(word)s.") % parts
     )

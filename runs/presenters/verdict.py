@@ -1,4 +1,4 @@
-"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/4``.
+"""The sentence that opens a run's page, computed from stored rows by the rule set ``run-verdict/5``.
 
 Rules, in order:
 
@@ -10,8 +10,8 @@ Rules, in order:
    that kept no token after the cut.
 4. Entropy: mean of the last quarter of steps against the first quarter. Said only from twelve steps on, and
    only where the change exceeds the standard deviation within each of the two quarters.
-5. Held-out success of the final policy against its parent's, as n of N under ``standard`` on ``test``, once
-   both are evaluated in full. Counts, no test.
+5. Held-out success of the final policy and of its parent, as n of N on ``test`` under each condition that both
+   are evaluated under in full. Counts of one run: no word says which is better, since no paired interval does.
 6. Warnings of the layers cap it: where one of stability fired and nobody dismissed it, rule 2 says ``unstable``.
    Of stability are all of L1, and of other layers those that name a collapse or an instability
    (``UNSTABLE``). The others are named, with a link to their evidence.
@@ -32,13 +32,12 @@ from django.utils.translation import gettext as _
 
 from runs.models import Group, Run, Trajectory, TrajectoryCredit, UpdateStep
 from runs.presenters.evaluation import CellView
-from runs.presenters.terms import term
 from runs.readings.fired import FiredWarning, fired_warnings
 from runs.templatetags.ui import percent, signed
 
-RULE_SET = "run-verdict/4"
+RULE_SET = "run-verdict/5"
 MAX_CLIP_SHARE, SPIKE_FACTOR, MIN_STEPS = 0.2, 10.0, 12
-HELD_OUT = ("standard", "test")
+HELD_OUT = "test"
 UNSTABLE = ("early_collapse", "paths_collapse", "uneven_calls")  # warnings of stability outside L1
 
 
@@ -192,8 +191,8 @@ def build_verdict(run: Run, own: Sequence[CellView] = (), parent: Sequence[CellV
         )
         % {"n": len(steps)},
         _(
-            "Held-out: success under STANDARD on test, final policy against its parent, once both are evaluated in "
-            "full; counts, no test."
+            "Held-out: success on test, final policy and its parent, under each condition that both are evaluated "
+            "under in full; counts of one run, so no word says which is better."
         ),
         _(
             "Warnings that fired on the layers are named; one of L1, or of a collapse or an instability on another "
@@ -244,44 +243,26 @@ def _losses(silent: int, sound: int, empty: int, requested: int) -> SafeString |
     return format_html(_("{0} and {1}"), found[0][1], found[1][1])
 
 
-def held_out_pair(own: Sequence[CellView], parent: Sequence[CellView]) -> tuple[CellView, CellView] | None:
-    """The held-out cells of the final policy and of its parent; None unless both are full."""
-    here, before = (
-        next((c for c in cells if (c.condition, c.split) == HELD_OUT and c.full), None) for cells in (own, parent)
-    )
-    return None if here is None or before is None else (here, before)
+def held_out_pairs(own: Sequence[CellView], parent: Sequence[CellView]) -> list[tuple[CellView, CellView]]:
+    """The cells of the held-out split, of the final policy and of its parent, by condition where both are full."""
+    before = {(cell.condition, cell.split): cell for cell in parent if cell.full}
+    here = [cell for cell in own if cell.full and cell.split == HELD_OUT and (cell.condition, HELD_OUT) in before]
+    return [(cell, before[cell.condition, HELD_OUT]) for cell in here]
 
 
 def _held_out(own: Sequence[CellView], parent: Sequence[CellView]) -> SafeString | None:
-    pair = held_out_pair(own, parent)
-    if pair is None:
+    """Both counts under each condition, and no word about them: one seed's counts carry no paired interval."""
+    pairs = held_out_pairs(own, parent)
+    if not pairs:
         return None
-    (n, of), (m, base) = ((cell.rates["success"].n, cell.rates["success"].of) for cell in pair)
-    title = _("success under STANDARD on test: final policy against its parent; counts, no test")
-    own_shown, parent_shown = figure(f"{n}/{of}", title), figure(f"{m}/{base}", title)
-    if n * base == m * of:
-        shape = _("success on the held-out test is {0}, equal to its parent's {1}")
-    elif n * base > m * of:
-        shape = _("success on the held-out test is {0}, above its parent's {1}")
-    else:
-        shape = _("success on the held-out test is {0}, worse than its parent's {1}")
-    said = format_html(shape, own_shown, parent_shown)
-    worse = _worse_elsewhere(own, parent)
-    return said if not worse else format_html(_("{0} (below it: {1})"), said, ", ".join(worse))
-
-
-def _worse_elsewhere(own: Sequence[CellView], parent: Sequence[CellView]) -> list[str]:
-    """The other evaluated places where success is below the parent's, as words with both counts."""
-    before = {(cell.condition, cell.split): cell for cell in parent}
-    found = []
-    for cell in own:
-        base = before.get((cell.condition, cell.split))
-        if base is None or (cell.condition, cell.split) == ("standard", "test"):
-            continue
-        mine, its = cell.rates["success"], base.rates["success"]
-        if mine.of and its.of and mine.n * its.of < its.n * mine.of:
-            found.append(f"{term(cell.condition)} {term(cell.split)} {mine.n}/{mine.of}, {its.n}/{its.of}")
-    return found
+    title = _("final policy and its parent on the held-out test; counts of one run, no paired interval")
+    places = []
+    for cell, base in pairs:
+        mine, its = (f"{c.rates['success'].n}/{c.rates['success'].of}" for c in (cell, base))
+        shown = (figure(mine, title), cell.condition.upper(), figure(its, title))
+        places.append(format_html(_("{0} under {1} (its parent {2})"), *shown))
+    listed = format_html_join(_(", "), "{}", ((place,) for place in places))
+    return format_html(_("success on the held-out test: {0}"), listed)
 
 
 def _all_signal(count: int) -> SafeString:

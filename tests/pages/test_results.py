@@ -11,6 +11,7 @@ from runs.actions.closure import item_facts
 from runs.actions.documents import store_document
 from runs.actions.plans import plan_body
 from runs.models import EvaluationItem
+from runs.presenters.results import EndpointView, headline
 from runs.statistics.aggregate import build_aggregate
 from tests.pages.state import World
 from tests.pages.world import evaluate
@@ -90,3 +91,27 @@ def test_query_count_is_bounded(
 ) -> None:
     with django_assert_max_num_queries(27):
         client.get(RESULTS)
+
+
+def _endpoint(name: str, low: float, high: float, *, opposite: bool) -> EndpointView:
+    registered = {"id": name, "metric": "reward", "condition": "standard", "direction": "increase",
+                  "compare": {"kind": "pair", "arms": ["e2f", "e3"]}}  # fmt: skip
+    contrast = {"difference": (low + high) / 2, "low": low, "high": high}
+    word = "observed on this frozen sample"
+    return EndpointView(
+        registered, ["e2f", "e3"], "observed_on_this_frozen_sample", word, None, contrast, opposite=opposite
+    )
+
+
+def test_an_interval_against_the_registered_direction_is_said_in_the_headline() -> None:
+    """Registered: increase. [-0.3, -0.1] lies wholly against it; [-0.1, 0.1] does not."""
+    said = headline([_endpoint("a", -0.3, -0.1, opposite=True)], [])
+    assert "[−0.300, −0.100], the interval lies against the registered direction (increase); observed" in said
+    assert "against the registered" not in headline([_endpoint("a", -0.1, 0.1, opposite=False)], [])
+
+
+def test_an_endpoint_against_its_direction_is_never_left_out_of_the_headline() -> None:
+    """Two endpoints open the page; a third one is named where it ran against its direction, and only then."""
+    calm = [_endpoint(name, -0.1, 0.1, opposite=False) for name in "abc"]
+    assert headline(calm, []).count("[") == 2
+    assert headline([*calm, _endpoint("d", -0.3, -0.1, opposite=True)], []).count("[") == 3
