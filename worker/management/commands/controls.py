@@ -20,7 +20,7 @@ from runs.models import ControlSet, Document, Study
 from runs.storage import blob_store
 from workbench.contracts.canonical import parse_json
 from workbench.contracts.controls import CONTROLS, ControlsSpec, admission, counts, parse_controls
-from workbench.contracts.errors import CanonicalError, ContractError
+from workbench.contracts.errors import CanonicalError, ContractError, EnvironmentFault
 from workbench.home import initialise
 
 
@@ -45,8 +45,8 @@ class Command(BaseCommand):
         initialise(settings.HOME)
         try:
             made = self._run(options) if options["action"] == "run" else _newest(options["environment"])
-        except (DomainError, ContractError, CanonicalError, AlreadyRecorded) as error:
-            raise CommandError(str(error)) from error
+        except (DomainError, ContractError, CanonicalError, EnvironmentFault, AlreadyRecorded) as error:
+            raise CommandError(" ".join(str(error).split())) from error
         found = summary(made)
         self.stdout.write(json.dumps(found) if options["json"] else text(found))
         if found["counts"]["expectation_mismatch"][0] or found["counts"]["unresolved"][0]:
