@@ -178,11 +178,13 @@ def require(principal: Principal, capability: str, study: Study, roles: Iterable
     if capability not in held:
         who = "nobody signed in" if principal.user is None else f"user {principal.user.get_username()}"
         scopes = "" if principal.token is None else f" with a token of scope {', '.join(principal.token.scopes) or '—'}"
-        expected = "a role that includes it"
+        expected, missing = "a role that includes it", capability
         if capability in capabilities(replace(principal, token=None, kept=None), study):  # the token is what lacks
             names = ", ".join(name for name, let in SCOPES.items() if capability in let)
-            expected = f"a token with scope {names}"
-        raise NotAllowed(f"{capability}: got {who}{scopes} in study {study.slug}, expected {expected}")
+            expected, missing = f"a token with scope {names}", ""
+        raise NotAllowed(
+            f"{capability}: got {who}{scopes} in study {study.slug}, expected {expected}", capability=missing
+        )
 
 
 def may_create_study(principal: Principal) -> bool:

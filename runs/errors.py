@@ -16,7 +16,11 @@ class StaleLease(DomainError):
 
 
 class NotAllowed(DomainError):
-    """The actor may not do this."""
+    """The actor may not do this. ``capability``: what a role of the study would have to give, "" where none helps."""
+
+    def __init__(self, *said: object, capability: str = ""):
+        self.capability = capability
+        super().__init__(*said)
 
 
 class AlreadyFrozen(DomainError):

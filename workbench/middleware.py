@@ -12,7 +12,6 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
-from django.views.defaults import permission_denied
 
 log = logging.getLogger(__name__)
 
@@ -80,11 +79,14 @@ class Audit:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """A missing right is answered 403."""
+        from runs.api.handlers import permission_denied
         from runs.errors import NotAllowed
 
         if not isinstance(exception, NotAllowed):
             return None
-        return permission_denied(request, PermissionDenied(str(exception)))
+        denied = PermissionDenied(str(exception))
+        denied.__cause__ = exception
+        return permission_denied(request, denied)
 
     def _record(self, request: HttpRequest, response: HttpResponseBase, came: Any) -> None:
         from runs.actions.audit import record_request

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views import defaults
 
+from runs.access import ROLES
 from runs.api.problems import answer
+from runs.presenters.people import ROLE_WORDS
 
 PREFIX = "/api/v1/"
 
@@ -20,10 +24,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 outside a view."""
+    """403 outside a view. The page names the roles that would do, where a missing capability is the cause."""
     if request.path.startswith(PREFIX):
         return answer(403, str(exception) or "not allowed")
-    return defaults.permission_denied(request, exception)
+    capability = getattr(exception.__cause__, "capability", "")
+    words = [str(ROLE_WORDS[role]) for role, held in ROLES.items() if capability in held]
+    return render(request, "403.html", {"roles": _(" or ").join(words)}, status=403)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

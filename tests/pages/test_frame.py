@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.translation import override
 
+from runs.api.handlers import permission_denied
+from runs.models import Membership
 from runs.templatetags.ui import absent, duration, fixed, format_number, leaf, percent, setting, title_of, when
+from tests.pages.catalogue_people import client_of, hidden_study, member
 from tests.pages.state import World
 
 PO = Path(settings.LOCALE_PATHS[0]) / "zh_Hans" / "LC_MESSAGES" / "django.po"
@@ -131,3 +136,35 @@ def test_not_found_page_says_what_happened(client: Client, world: World, db: Non
     answer = client.get("/no/such/page")
     assert answer.status_code == 404
     assert "Nothing is stored under this address." in answer.content.decode()
+
+
+def test_a_signed_out_reader_is_offered_to_sign_in_at_every_unknown_address(world: World, db: None) -> None:
+    """A private study and an address that never was read the same, so neither says that it exists."""
+    user = member(world.study, Membership.RESEARCHER, "lena")
+    study = hidden_study(user)
+    texts = []
+    for path in (f"/studies/{study.slug}/", "/studies/nosuch/"):
+        answer = Client().get(path)
+        assert answer.status_code == 404
+        text = answer.content.decode()
+        assert "If it is private, sign in" in text and f"/accounts/login/?next={path}" in text
+        texts.append(text.replace(study.slug, "nosuch"))
+    assert texts[0] == texts[1]
+    signed_in = client_of(user).get(f"/studies/{study.slug}/")
+    assert signed_in.status_code == 404 and "sign in" not in signed_in.content.decode()
+
+
+def test_a_refused_member_reads_which_role_is_needed(world: World, db: None) -> None:
+    """She is a member: to sign in again would not help her. A person signed out has nothing else to do."""
+    viewer = client_of(member(world.study, Membership.VIEWER, "vera"))
+    address = f"/studies/{world.study.slug}/plans/new/"
+    for answer in (viewer.get(address), viewer.post(f"/studies/{world.study.slug}/people/add/", {})):
+        text = answer.content.decode()
+        assert answer.status_code == 403 and "Sign in with" not in text and "signed in as vera" in text
+    assert "This needs another role in the study: researcher or admin." in viewer.get(address).content.decode()
+    researcher = client_of(member(world.study, Membership.RESEARCHER, "rex"))
+    assert researcher.get(address).status_code == 200
+    request = RequestFactory().get("/x/")
+    request.user = AnonymousUser()
+    text = permission_denied(request, PermissionDenied("sign in first")).content.decode()
+    assert "Sign in with an account" in text and "/accounts/login/?next=/x/" in text
