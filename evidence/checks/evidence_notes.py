@@ -7,7 +7,7 @@ from typing import Any
 from evidence.actions.signing import check_signed
 from evidence.models import JournalDay, NotesVersion, SignedHead
 from evidence.report import StepLog
-from runs.models import Receipt, Study
+from runs.models import Anchor, Receipt, Study
 from workbench.blobs import BlobError, BlobStore
 from workbench.contracts.canonical import parse_canonical
 
@@ -62,10 +62,17 @@ def check_journal(log: StepLog) -> None:
 
 
 def check_signed_heads(log: StepLog) -> None:
-    """Every signature holds and speaks of its anchor as it is stored; receipts reach as far as it says."""
+    """Every signature holds and speaks of its anchor as it is stored; receipts reach as far as it says.
+
+    Anchors are signed in their order, so that one without a signature before one that has it has lost its own.
+    """
     for head in SignedHead.objects.select_related("anchor").order_by("pk").iterator(chunk_size=CHUNK):
         log.count()
         trouble = check_signed(head)
         if trouble:
             expected = "a signature over this anchor"
             log.problem("evidence_signedhead", f"anchor {head.anchor.seq}", "signature", expected=expected, got=trouble)
+    signed = SignedHead.objects.order_by("-anchor__seq").values_list("anchor__seq", flat=True).first() or 0
+    lost = Anchor.objects.filter(seq__lt=signed, signatures__isnull=True).order_by("seq")
+    for seq in lost.values_list("seq", flat=True):
+        log.problem("evidence_signedhead", f"anchor {seq}", "signature", expected="a signature", got=None)

@@ -108,9 +108,9 @@ class OfLoggedRun(PostView):
     tag = "logged runs"
 
     def allow(self, **kwargs: Any) -> None:
-        require(self.principal, LOG_WRITE, self.head(**kwargs).study)
+        require(self.principal, LOG_WRITE, self.tracked(**kwargs).study)
 
-    def head(self, **kwargs: Any) -> TrackedRun:
+    def tracked(self, **kwargs: Any) -> TrackedRun:
         """The run, where the caller sees it."""
         return get_visible(self.principal, logged_runs(), run__uid=kwargs["uid"])
 
@@ -122,7 +122,7 @@ class Log(OfLoggedRun):
 
     def change(self, request: Request, **kwargs: Any) -> Response:
         given = self.read_body(request)
-        head, at = tracking.locked(self.head(**kwargs).run), timezone.now()
+        head, at = tracking.locked(self.tracked(**kwargs).run), timezone.now()
         tracking.must_be_active(head)
         points = [LoggedPoint(item["name"], item["value"], item["step"], item["time_ms"]) for item in given["points"]]
         done = log_points(head.run, points, source="api", actor=self.actor(), at=at, head=head)
@@ -142,7 +142,7 @@ class MoveLoggedRun(OfLoggedRun):
     summary, serializer, body = "Set the status of a logged run", bodies.LoggedRunSerializer, bodies.StatusBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
-        given, head = self.read_body(request), self.head(**kwargs)
+        given, head = self.read_body(request), self.tracked(**kwargs)
         tracking.set_status(
             head.run, given["status"], by=self.actor(), at=timezone.now(), ended_at=given["ended_at"],
             reason=given["reason"],
@@ -156,7 +156,7 @@ class LinkLoggedRun(OfLoggedRun):
     summary, serializer, body = "Link a logged run to a plan", bodies.LoggedRunSerializer, bodies.LinkBody
 
     def change(self, request: Request, **kwargs: Any) -> Response:
-        given, head = self.read_body(request), self.head(**kwargs)
+        given, head = self.read_body(request), self.tracked(**kwargs)
         version = get_visible(
             self.principal, PlanVersion.objects.select_related("plan__study"), uid=given["plan_version"]
         )

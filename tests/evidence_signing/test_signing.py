@@ -16,8 +16,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from evidence.actions.signing import anchor_now, check_copy, check_signed, exported, sign_anchor, sign_missing
+from evidence.checks.evidence_notes import check_signed_heads
 from evidence.models import SignedHead
 from evidence.outward.keys import SignatureError, fingerprint, head_bytes, read_head, signing_key
+from evidence.report import StepLog, VerifyReport
 from runs.actions.actors import service_actor
 from runs.actions.receipts import anchor_heads, append_receipt
 from runs.errors import DomainError
@@ -96,6 +98,26 @@ def test_a_signature_that_is_missing_is_made_later() -> None:
     anchor = anchor_heads()
     assert sign_missing(at=AT) == 1 and sign_missing(at=AT) == 0
     assert sign_anchor(anchor, at=AT) == SignedHead.objects.get()
+
+
+def test_a_signature_that_was_taken_from_an_older_anchor_is_found() -> None:
+    """Anchors are signed in their order: the newest alone may still wait for its signature."""
+    for _number in range(3):
+        write("alpha", 1)
+        anchor_heads()
+    assert sign_missing(at=AT) == 3
+    report = VerifyReport({})
+    check_signed_heads(StepLog(report, 17))
+    assert report.problems == []
+    drop_triggers(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM evidence_signedhead WHERE anchor_id IN (SELECT id FROM runs_anchor WHERE seq > 1)")
+    install_triggers(connection)
+    check_signed_heads(StepLog(report, 17))
+    assert report.problems == []  # a process that died before it signed leaves the same
+    sign_anchor(Anchor.objects.get(seq=3), at=AT)
+    check_signed_heads(StepLog(report, 17))
+    assert [(item.row, item.expected) for item in report.problems] == [("anchor 2", "a signature")]
 
 
 def test_a_kept_copy_agrees_while_streams_only_grow() -> None:

@@ -28,6 +28,18 @@ CHILDREN = ("web", "broker", "supervisor")
 DEADLINE_S = 600.0
 
 
+def _workers_below(main: psutil.Process) -> list[psutil.Process]:
+    """Processes below a worker, without sandboxes and what runs in them: a killed trial is unknown."""
+    found: list[psutil.Process] = []
+    for process in main.children():
+        try:
+            if process.name() != "bwrap":
+                found += [process, *_workers_below(process)]
+        except psutil.Error:
+            continue
+    return found
+
+
 @dataclass(frozen=True)
 class Kill:
     """``what``: a fault point, a role of a worker's processes, or a child of the supervisor.
@@ -146,7 +158,7 @@ class Fire:
                 continue
             try:
                 main = psutil.Process(pid)
-                below = main.children(recursive=True)
+                below = _workers_below(main)
             except psutil.NoSuchProcess:
                 continue
             found["worker main"].append(main)
