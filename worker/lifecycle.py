@@ -42,6 +42,7 @@ from workbench.room import no_room, why_no_room
 from workbench.settings import child_environment
 from worker import handoff, recorder, recorder_trials
 from worker.closing import collect_sources, write_notes
+from worker.left import timed
 from worker.runner_client import RunnerCancelled, RunnerClient, RunnerDied, RunnerFailed, resident
 from worker.sandbox.choose import sweep_left
 
@@ -171,6 +172,7 @@ def _close(job: Job) -> None:
 def _inspect(job: Job) -> None:
     """Say what a draft would bind. The answer is small: identities, counts and hashes of blobs in the store."""
     lost, progress = _watched(job, "describe")
+    progress = timed(progress)
     client = engine_client(job.spec["threads"])
     try:
         found = client.call("describe", job.spec["describe"], on_progress=progress, should_cancel=lost)

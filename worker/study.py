@@ -40,6 +40,7 @@ from runs.models import (
 )
 from workbench.contracts.canonical import canonical_bytes, parse_canonical
 from workbench.contracts.spec import complete_plan
+from worker.left import timed
 
 STUDIES = Path(__file__).resolve().parent / "studies"
 POLL_SECONDS = 0.1
@@ -87,7 +88,7 @@ def _preparing(slug: str, scale: str, on_progress: Progress | None) -> Iterator[
 
     note({"stage": "describe"})
     try:
-        yield note
+        yield timed(note)
     finally:
         place.unlink(missing_ok=True)
 
@@ -108,7 +109,7 @@ def freeze_document(document: dict[str, Any], *, by: Actor, on_progress: Progres
     plan = complete_plan(document)
     card = {"title": plan["title"], "summary": plan["question"]}
     note: Progress = on_progress or (lambda value: None)
-    version = _frozen(document, card, by=by, visibility=Study.PRIVATE, note=note)
+    version = _frozen(document, card, by=by, visibility=Study.PRIVATE, note=timed(note))
     if canonical_bytes(plan_body(version)["plan"]) != canonical_bytes(plan):
         raise DomainError(f"{plan['name']}: it was frozen with other content; give the changed document another name")
     return version

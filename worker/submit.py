@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from worker.left import said as said_left
+
 if TYPE_CHECKING:
     from runs.models import Execution
 
@@ -29,7 +31,7 @@ def _stages() -> Any:
         tenth = int(10 * done / total) if done is not None and total else 0
         if (name, tenth) not in said:
             said.add((name, tenth))
-            _say(f"preparing: {name}" + (f" {done}/{total}" if total else ""))
+            _say(f"preparing: {name}" + (f" {done}/{total}{said_left(value)}" if total else ""))
 
     return report
 

@@ -21,6 +21,7 @@ from runs.actions.advance import progress_of
 from runs.models import Execution
 from workbench.contracts.canonical import parse_json
 from workbench.home import running_supervisor
+from worker.left import said
 
 ENDED = ("closed", "stopped", "cancelled", "interrupted")
 
@@ -48,7 +49,7 @@ def say(value: Any) -> None:
     """One line about what is being prepared."""
     parts = [str(value[name]) for name in ("stage", "part") if value.get(name)] if isinstance(value, dict) else [value]
     count = f" {value['done']}/{value['total']}" if isinstance(value, dict) and value.get("total") else ""
-    sys.stderr.write(f"preparing: {' '.join(parts)}{count}\n")
+    sys.stderr.write(f"preparing: {' '.join(parts)}{count}{said(value)}\n")
     sys.stderr.flush()
 
 

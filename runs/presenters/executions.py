@@ -11,10 +11,12 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from runs.access import Principal, visible
+from runs.access import Principal, visible, visible_jobs
 from runs.actions.plans import plan_body
-from runs.models import Execution, Group
+from runs.models import Execution, Group, Job, Plan
 from runs.models.plan import heavy
+from runs.templatetags.ui import duration
+from runs.visibility import INSPECTION
 
 PREPARING_STALE = timedelta(minutes=15)
 OPEN_STATES = ("running", "paused", "interrupted", "pending")
@@ -50,13 +52,22 @@ def read_preparing(place: Path, now: datetime) -> Preparing | None:
     return found if fresh else None
 
 
+def part_left(detail: Any) -> float | None:
+    """Seconds left of the part that a note names; None where it does not say."""
+    left = detail.get("left_s") if isinstance(detail, dict) else None
+    return float(left) if isinstance(left, int | float) and not isinstance(left, bool) and 0 < left < 1e8 else None
+
+
 def _counted(detail: Any) -> str:
-    """Part and "done/total" of a stage, as far as its note has them."""
+    """Part, "done/total" and time left of a stage, as far as its note has them."""
     if not isinstance(detail, dict):
         return ""
     found = [str(detail["part"])[:40].replace("_", " ")] if detail.get("part") else []
     if isinstance(detail.get("done"), int) and isinstance(detail.get("total"), int):
         found.append(f"{detail['done']}/{detail['total']}")
+    left = part_left(detail)
+    if left is not None:
+        return _("%(part)s, about %(left)s left of this part") % {"part": " ".join(found), "left": duration(left)}
     return " ".join(found)
 
 
@@ -69,6 +80,42 @@ def stage_word(stage: str) -> str:
         "freeze": _("freezing the plan"),
     }
     return words.get(stage, stage.replace("_", " "))
+
+
+@dataclass(frozen=True)
+class Inspecting:
+    """An inspection that goes on or waits: its job, its plan, and what it does now."""
+
+    job: Job
+    plan: Plan
+    stage: str
+    done: str
+    share: float | None
+
+    @property
+    def doing(self) -> str:
+        """Stage, part and count in one line."""
+        return ", ".join(part for part in (self.stage, self.done) if part)
+
+
+def inspections(principal: Principal, limit: int = LISTED) -> list[Inspecting]:
+    """Visible inspections that have not ended, the newest ``limit``; a cold one trains a warm start for minutes."""
+    jobs = visible_jobs(principal, Job.objects.filter(kind=INSPECTION, state__in=("leased", "queued")))
+    rows = list(jobs.order_by("-pk")[:limit])
+    uids = {str(job.spec.get("plan")) for job in rows}
+    plans = {str(p.uid): p for p in Plan.objects.filter(uid__in=uids).select_related("study")} if uids else {}
+    return [_inspecting(job, plans[job.spec["plan"]]) for job in rows if job.spec.get("plan") in plans]
+
+
+def _inspecting(job: Job, plan: Plan) -> Inspecting:
+    note = job.progress or {}
+    if job.state == "queued":
+        return Inspecting(job, plan, _("waits for a free worker"), "", None)
+    done, total = note.get("done"), note.get("total")
+    share = None
+    if isinstance(done, int) and isinstance(total, int) and 0 <= done <= total and total > 0:
+        share = 100.0 * done / total
+    return Inspecting(job, plan, stage_word(str(note.get("stage") or "describe")[:60]), _counted(note), share)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from runs.access import Principal, visible, visible_studies
 from runs.models import EvaluationItem, Execution, Job, PlanVersion, Run, RunHead, Study, TrackedRun
 from runs.models.plan import heavy
-from runs.presenters.executions import Preparing, open_executions, stage_word
+from runs.presenters.executions import Inspecting, Preparing, open_executions, stage_word
 from runs.presenters.frame import EXPECTED_RUNS, RUN_HEAD_STUDY, TROUBLED_RUNS, attention_count, pages_of
 from runs.presenters.progress import Progress, groups_seen, held_by_execution, run_progress
 from runs.readings.fired import FiredWarning, fired_on
@@ -221,6 +221,7 @@ def headline(
     preparing: Preparing | None,
     warned_runs: int = 0,
     asked: int = 0,
+    inspecting: Sequence[Inspecting] = (),
 ) -> SafeString:
     """The sentence that opens the page. ``warned_runs`` with warnings and what is ``asked`` need a look too."""
     heads = visible(principal, RunHead.objects.all(), RUN_HEAD_STUDY)
@@ -230,6 +231,9 @@ def headline(
         parts.append(
             _("Preparing %(study)s: %(stage)s") % {"study": preparing.study, "stage": stage_word(preparing.stage)}
         )
+    busy = next((item for item in inspecting if item.job.state == "leased"), None)
+    if busy is not None:
+        parts.append(_("Inspecting %(plan)s: %(stage)s") % {"plan": busy.plan.slug, "stage": busy.stage})
     trouble = attention_count(principal) + warned_runs + asked
     if counts["total"] or open_ones:
         happening = _happening(moving, open_ones)

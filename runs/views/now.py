@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from runs.access import Principal, principal_of, visible, visible_studies
 from runs.models import Execution, Study
-from runs.presenters.executions import execution_lines, read_preparing, stage_word
+from runs.presenters.executions import execution_lines, inspections, read_preparing, stage_word
 from runs.presenters.frame import Crumb
 from runs.presenters.now import asks_of, attention, expected, headline, open_states, running, study_cards, warned
 from runs.views.base import render_page
@@ -27,12 +27,13 @@ def _moving(principal: Principal) -> dict[str, Any]:
     preparing = read_preparing(settings.HOME.root / "run" / "preparing.json", timezone.now())
     if preparing and Study.objects.filter(slug=preparing.study).exclude(pk__in=visible_studies(principal)).exists():
         preparing = None
-    asks = asks_of(principal)
-    idle = not (moving or executions or preparing)
+    asks, inspecting = asks_of(principal), inspections(principal)
+    busy = bool(moving or executions or preparing or inspecting)
+    asked = sum(ask.count for ask in asks)
     return {
         "moving": moving,
-        "idle": idle,
-        "begun": idle and visible(principal, Execution.objects.all()).exists(),
+        "idle": not busy,
+        "begun": not busy and visible(principal, Execution.objects.all()).exists(),
         "asks": asks,
         "executions": executions,
         "executions_beyond": len(open_ones) - len(executions),
@@ -40,9 +41,10 @@ def _moving(principal: Principal) -> dict[str, Any]:
         "stage": stage_word(preparing.stage) if preparing else "",
         "attention": attention(principal),
         "expected": expected(principal),
-        "headline": headline(principal, moving, open_ones, preparing, len(concerns), sum(a.count for a in asks)),
+        "inspecting": inspecting,
+        "headline": headline(principal, moving, open_ones, preparing, len(concerns), asked, inspecting),
         "warned": concerns,
-        "every": 2 if moving or executions or preparing else 5,
+        "every": 2 if busy else 5,
     }
 
 

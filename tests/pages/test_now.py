@@ -12,8 +12,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from runs.access import Principal
-from runs.models import Execution, Job, RunHead, Study, User
-from runs.presenters.executions import read_preparing
+from runs.models import Execution, Job, Plan, RunHead, Study, User
+from runs.presenters.executions import part_left, read_preparing
 from runs.visibility import INSPECTION, troubled_jobs
 from tests.mlflow.conftest import AT, make_study
 from tests.pages import elsewhere
@@ -135,7 +135,7 @@ def test_an_unreadable_note_is_absent(tmp_path: Path, text: str) -> None:
 def test_query_count_is_bounded(
     client: Client, world: World, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(31):
+    with django_assert_max_num_queries(32):
         client.get("/")
 
 
@@ -166,3 +166,44 @@ def test_a_failed_inspection_counts_until_its_plan_was_inspected_again(world: Wo
     assert set(troubled_jobs(principal).filter(kind=INSPECTION).values_list("key", flat=True)) == {
         f"inspect:{UUID(int=2)}:r2:1"
     }
+
+
+def _inspection(plan: Plan, state: str, **progress: object) -> Job:
+    return Job.objects.create(
+        uid=uuid4(), key=f"inspect:{plan.uid}:r1:{uuid4()}", kind=INSPECTION, queue="rollout", study=plan.study,
+        state=state, created_at=datetime(2026, 11, 1, tzinfo=UTC), spec={"plan": str(plan.uid)}, progress=progress,
+    )  # fmt: skip
+
+
+def test_an_inspection_that_builds_a_warm_start_is_shown_with_its_progress(
+    client: Client, world: World, db: None
+) -> None:
+    """21 of 320 steps of the part in question; a part that has not gone on says no time."""
+    job = _inspection(world.plan, "leased", stage="warm_start", part="sft", done=21, total=320, left_s=250)
+    running = client.get("/now/live/").content.decode().split("Needs attention")[0]
+    assert "Now: training the warm start, sft 21/320, about 4 min 10 s left of this part" in running
+    assert f"Inspecting {world.plan.slug}: training the warm start" in running and f"/jobs/{job.uid}/" in running
+    Job.objects.filter(pk=job.pk).update(progress={"stage": "warm_start", "part": "sft", "done": 0, "total": 320})
+    assert "left of this part" not in client.get("/now/live/").content.decode()
+    Job.objects.filter(pk=job.pk).update(state="queued")
+    waiting = client.get("/now/live/").content.decode()
+    assert "waits for a free worker" in waiting and "Inspecting" not in waiting
+    Job.objects.filter(pk=job.pk).update(state="succeeded")
+    assert "waits for a free worker" not in client.get("/now/live/").content.decode()
+
+
+def test_an_inspection_alone_is_no_idle_page_and_is_hidden_with_its_study(
+    client: Client, world: World, db: None
+) -> None:
+    RunHead.objects.filter(state="running").update(state="completed")
+    Execution.objects.update(state="closed", phase="done")
+    _inspection(world.plan, "leased", stage="describe")
+    text = client.get("/now/live/").content.decode()
+    assert "Inspecting" in text and "every 2s" in text and "No run goes on." not in text
+    Study.objects.update(visibility="private")
+    assert "Inspecting" not in client.get("/now/live/").content.decode()
+
+
+@pytest.mark.parametrize("left", [None, True, -3, "7", 1e9])
+def test_time_left_that_is_no_number_of_seconds_is_not_said(left: object) -> None:
+    assert part_left({"left_s": left}) is None and part_left({"left_s": 7}) == 7.0 and part_left("x") is None

@@ -29,7 +29,7 @@ from runs.errors import AlreadyFrozen, DomainError, StaleTransition
 from runs.models import Execution, Job, Plan
 from runs.presenters.catalogue.freezing import bytes_of, pair_views, summary
 from runs.presenters.catalogue.problems import translated
-from runs.presenters.executions import stage_word
+from runs.presenters.executions import part_left, stage_word
 from runs.presenters.states import state_view
 from runs.presenters.told import told
 from runs.views.base import refused, render_page
@@ -53,6 +53,7 @@ def _inspection(job: Job | None) -> dict[str, Any]:
         "word": state_view("job", job.state).word if job is not None else "",
         "stage": stage_word(str(stage)[:60]) if stage else "",
         "part": str(progress.get("part") or "")[:60].replace("_", " "),
+        "left": part_left(progress),
         "share": share,
         "done": done if share is not None else None,
         "total": total if share is not None else None,
