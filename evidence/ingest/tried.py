@@ -13,9 +13,10 @@ from typing import Any
 from runs.actions.plans import plan_body
 from runs.models import Execution, PlanVersion, Run, Trial, TrialSet
 from runs.presenters.trials.coefficients import close
+from runs.presenters.trials.costs import Cost, costs_of
 from runs.presenters.trials.funnel import Column, build_columns, executes
 from runs.presenters.trials.rows import PILOT, Middle, Rate, middle, read_rows, shrinkage
-from runs.presenters.trials.study import Cost, changes_of, costs_of, credits_of
+from runs.presenters.trials.study import changes_of, credits_of
 from workbench.contracts import layout
 from workbench.contracts.canonical import canonical_bytes
 from workbench.contracts.records import PREFLIGHT

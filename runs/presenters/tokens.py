@@ -15,8 +15,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from runs.models import BlobRef, PlanVersion, TraceFrame, Trajectory
+from runs.models import BlobRef, PlanVersion, TraceFrame, Trajectory, TrajectoryCredit
 from runs.presenters.told import told
+from runs.presenters.trials.coefficients import APPLIED, coefficients_on
+from runs.presenters.trials.words import STATUS
 from runs.storage import blob_store
 from workbench.blobs import BlobError
 from workbench.capturefile import read_index, read_trajectory
@@ -186,7 +188,22 @@ def read_trace(trajectory: Trajectory, step: int | None) -> tuple[Trace | None, 
 
 
 def _number(value: float) -> float | str:
-    return round(float(value), 5) if math.isfinite(value) else str(value)
+    """Nine significant digits, which identify each stored 32-bit number: the page rounds, and rounds once."""
+    return float(f"{value:.9g}") if math.isfinite(value) else str(value)
+
+
+def edit_term(trajectory: Trajectory) -> dict[str, Any] | None:
+    """What its edit added to A: ``chosen`` on tokens of decision ``selected``, ``other`` on the rest.
+
+    None where its update has no credit from edits. ``why``: words for a coefficient that is 0 since nothing is known.
+    """
+    credits = TrajectoryCredit.objects.filter(trajectory=trajectory, edit__isnull=False).order_by("pk")
+    edit = next((credit.edit for credit in credits if credit.edit is not None), None)
+    if edit is None:
+        return None
+    chosen, other = coefficients_on(edit)
+    why = "" if edit["status"] == APPLIED else str(STATUS.get(edit["status"], (edit["status"],))[0])
+    return {"selected": edit["selected"], "chosen": _number(chosen), "other": _number(other), "why": why}
 
 
 def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | None) -> dict[str, Any]:
@@ -216,6 +233,7 @@ def payload(trajectory: Trajectory, siblings: Sequence[Trajectory], step: int | 
         "engine": [[i, _number(v)] for i, v in own.sampler.items()],
         "trace": credit,
         "advantage": None if trajectory.advantage is None else _number(trajectory.advantage),
+        "edit": edit_term(trajectory),
         "trace_missing": why,
         "step": trace.step if trace else None,
         "steps": steps,

@@ -30,6 +30,12 @@ def seconds(value: float | None) -> str:
 
 
 @register.filter
+def exact(value: float | None) -> str:
+    """Nine significant digits with the sign of what is negative; an em dash where there is no number."""
+    return "—" if value is None else f"{value + 0.0:.9g}".replace("-", "−")
+
+
+@register.filter
 def cause_word(value: str | None) -> Any:
     """The cause of a failed test in the reader's language; None where it passed."""
     return CAUSE.get(value, value) if value else None

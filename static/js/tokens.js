@@ -27,7 +27,9 @@
     const t = data.trace;
     data.policy.forEach((i, k) => {
       facts[i].policy = true;
-      if (t) Object.assign(facts[i], { old: t.old[k], new: t.new[k], ratio: t.ratio[k], clipped: t.clipped[k], entropy: t.entropy[k], credited: t.credited[k] === 1, advantage: t.credited[k] === 1 ? t.advantage[k] : data.advantage });
+      if (t) Object.assign(facts[i], { old: t.old[k], new: t.new[k], ratio: t.ratio[k], clipped: t.clipped[k], entropy: t.entropy[k], credited: t.credited[k] === 1, used: t.credited[k] === 1 ? t.advantage[k] : t.credited[k] === 0 ? 0 : undefined });
+      if (data.edit) Object.assign(facts[i], { edit: facts[i].decision === data.edit.selected ? data.edit.chosen : data.edit.other, advantage: data.advantage });
+      else facts[i].advantage = facts[i].credited === true ? facts[i].used : t ? data.advantage : undefined;
     });
     parts = new Map(data.divergence.filter((d) => d.index !== null).map((d) => [d.index, d.slot]));
   };
@@ -173,7 +175,7 @@
   };
 
   const scales = {
-    advantage: { of: (f) => (f.credited === true ? f.advantage : undefined), diverging: true, centre: 0 },
+    advantage: { of: (f) => (f.credited === true ? f.used : undefined), diverging: true, centre: 0 },
     ratio: { of: (f) => f.ratio, diverging: true, centre: 1 },
     entropy: { of: (f) => f.entropy, diverging: false },
     logprob: { of: (f) => (typeof f.new === "number" ? f.new : f.engine), diverging: false, flip: true },
@@ -223,6 +225,9 @@
     field("id").textContent = fact.id;
     field("old").textContent = fixed(fact.old); field("new").textContent = fixed(fact.new); field("engine").textContent = fixed(fact.engine);
     field("ratio").textContent = fixed(fact.ratio); field("entropy").textContent = fixed(fact.entropy, 3); field("advantage").textContent = fact.advantage === undefined || fact.advantage === null ? words.none : signed(fact.advantage);
+    card.querySelectorAll("[data-edit]").forEach((row) => { row.hidden = !data.edit || !fact.policy; });
+    field("edit").textContent = data.edit && data.edit.why ? say(words.editnone, { why: data.edit.why }) : fact.edit === undefined ? words.none : signed(fact.edit);
+    field("used").textContent = fact.credited === false ? words.weightcut : fact.used === undefined ? words.none : signed(fact.used);
     field("weight").textContent = fact.credited === true ? "1" : fact.credited === false ? words.weightcut : words.none;
     field("clip").textContent = fact.ratio === undefined ? "" : fact.credited === false ? words.clipnone : fact.clipped === 1 ? words.low : fact.clipped === 2 ? words.high : words.noclip;
     field("clip").className = `s ${fact.clipped && fact.credited !== false ? "warn" : "muted"}`;

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from runs.actions.plans import plan_body
 from runs.models import TrajectoryCredit, Turn, UpdateBatch
 from runs.presenters.trials.rows import NEAR
+from runs.presenters.trials.words import sentence
 from workbench.contracts import layout
 from workbench.contracts.records import TRAIN
 
@@ -63,6 +64,19 @@ class Term:
         return bool(self.edit["status"] == APPLIED)
 
     @property
+    def values(self) -> list[tuple[str, float, Masses]]:
+        """(arm, its coefficient on each token that carries it, its masses); zeros where nothing was applied."""
+        if not self.is_applied:
+            arms = ("E",) if self.edit["arm"] == "E" else ("B", "M")
+            return [(arm, 0.0, Masses(0.0, 0.0, 0.0)) for arm in arms]
+        return [(arm, _value(self.edit, arm, masses), masses) for arm, masses in self.defined.items()]
+
+    @property
+    def stored(self) -> float:
+        """The coefficient that was added: on every token in arm B, on those of the chosen turn in M and E."""
+        return coefficients_on(self.edit)[0]
+
+    @property
     def ratio(self) -> float | None:
         """L / m; None without m."""
         return self.edit["tokens"] / self.edit["selected_tokens"] if self.edit["selected_tokens"] else None
@@ -76,8 +90,18 @@ class Totals:
     defined: dict[str, Masses]
     agrees: bool
     applied: int
+    nonzero: int  # of those applied; the others have D = 0 (or, in arm E, A = 0) and a coefficient of 0
     trajectories: int
     capped: int
+
+    @property
+    def zero(self) -> int:
+        """Applied, with a coefficient of 0 on every token."""
+        return self.applied - self.nonzero
+
+
+def _value(edit: Mapping[str, Any], arm: str, masses: Masses) -> float:
+    return masses.signed / (edit["tokens"] if arm == "B" else edit["selected_tokens"])
 
 
 def close(got: float, wanted: float) -> bool:
@@ -101,6 +125,16 @@ def masses_of(edit: Mapping[str, Any], advantage: float, weight: float, cap: flo
     }
 
 
+def coefficients_on(edit: Mapping[str, Any]) -> tuple[float, float]:
+    """The stored coefficient on tokens of the chosen turn, and on the others: a mass over the tokens that carry it."""
+    if edit["status"] != APPLIED:
+        return 0.0, 0.0
+    if edit["arm"] == "B":
+        value = edit["signed_mass"] / edit["tokens"]
+        return value, value
+    return edit["signed_mass"] / edit["selected_tokens"], 0.0
+
+
 def _box(first: float, width: float, value: float, cap: float) -> Box:
     height = HALF * min(1.0, abs(value) / cap)
     return Box(round(first, 2), round(HALF - height if value > 0 else HALF, 2), round(width, 2), round(height, 2))
@@ -111,9 +145,8 @@ def _boxes(
 ) -> dict[str, Box]:
     found = {}
     for arm, masses in defined.items():
-        tokens = edit["tokens"] if arm == "B" else edit["selected_tokens"]
         first, width = (0.0, WIDTH) if arm == "B" else place
-        found[arm] = _box(first, width, masses.signed / tokens, cap)
+        found[arm] = _box(first, width, _value(edit, arm, masses), cap)
     return found
 
 
@@ -181,27 +214,35 @@ def totals_of(terms: Sequence[Term]) -> Totals:
     defined = {arm: _sum([term.defined[arm] for term in terms if term.is_applied]) for arm in arms}
     applied = [term for term in terms if term.is_applied]
     return Totals(
-        stored, defined, all(term.agrees for term in applied), len(applied), len(terms),
+        stored, defined, all(term.agrees for term in applied), len(applied),
+        sum(bool(term.edit["l1_mass"]) for term in applied), len(terms),
         sum(bool(term.edit["capped"]) for term in applied),
     )  # fmt: skip
 
 
 def headline(update: UpdateBatch, arm: str, totals: Totals) -> str:
-    """The sentence that opens the page."""
-    parts = {"batch": update.batch, "n": totals.applied, "of": totals.trajectories, "capped": totals.capped}
+    """The sentence that opens the page: who got a term that is not 0, and how many got a 0 or nothing."""
+    if arm != "E" and not totals.agrees:
+        return _("Update %(batch)d: stored masses do not agree with the definition.") % {"batch": update.batch}
     if not totals.applied:
-        return _("Update %(batch)d added no credit from edits: none of %(of)d trajectories has a usable term.") % parts
+        return _("Update %(batch)d added no credit from edits: none of %(of)d trajectories has a usable term.") % {
+            "batch": update.batch,
+            "of": totals.trajectories,
+        }
+    parts = {
+        "batch": update.batch, "n": totals.nonzero, "of": totals.trajectories, "capped": totals.capped,
+        "zero": totals.zero, "none": totals.trajectories - totals.applied,
+    }  # fmt: skip
     if arm == "E":
-        return (
-            _("Update %(batch)d added terminal credit to %(n)d of %(of)d trajectories; the cap acted on %(capped)d.")
-            % parts
-        )
-    if totals.agrees:
-        return (
-            _(
-                "Update %(batch)d added edit credit to %(n)d of %(of)d trajectories; broadcast and localised, signed "
-                "and L1 totals agree; the cap acted on %(capped)d."
-            )
-            % parts
-        )
-    return _("Update %(batch)d: stored masses do not agree with the definition.") % parts
+        added = _("Update %(batch)d added terminal credit that is not 0 to %(n)d of %(of)d trajectories")
+    else:
+        added = _("Update %(batch)d added edit credit that is not 0 to %(n)d of %(of)d trajectories")
+    found = [added]
+    if totals.zero:
+        found.append(_("%(zero)d have a coefficient of 0"))
+    if parts["none"]:
+        found.append(_("%(none)d have none"))
+    if arm != "E":
+        found.append(_("broadcast and localised, signed and L1 totals agree"))
+    found.append(_("the cap acted on %(capped)d"))
+    return sentence([part % parts for part in found])

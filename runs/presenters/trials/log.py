@@ -170,6 +170,11 @@ def read(given: Mapping[str, str], arms: Sequence[str]) -> Asked:
     return Asked(listed, fields, where, scope, by_cause)
 
 
+def executed_of(version: PlanVersion, asked: Asked) -> int:
+    """How many of the trials asked for were executed; the others are originals whose verdict was copied. One query."""
+    return keys_of(version, asked).exclude(kind=ORIGINAL).order_by().count()
+
+
 def keys_of(version: PlanVersion, asked: Asked) -> QuerySet[Any, int]:
     """Row numbers of trials or queries, newest first: narrow, so that sorting costs little."""
     model = Intervention if asked.kind == QUERIES else Trial

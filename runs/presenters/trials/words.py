@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from workbench.contracts import trials as t
@@ -71,3 +73,8 @@ def isolation(level: dict[str, Any]) -> tuple[Any, str]:
     word = _("unisolated") if level.get("unisolated") else _("isolated")
     facts = ", ".join(f"{name}: {value}" for name, value in sorted(level.items()) if name != "unisolated")
     return word, facts
+
+
+def sentence(clauses: Sequence[str]) -> str:
+    """One sentence of clauses, with the marks of the reader's language between them and at its end."""
+    return gettext("; ").join(clauses) + gettext(".")

@@ -28,6 +28,7 @@ def coefficients(request: HttpRequest, uid: UUID) -> HttpResponse:
         raise Http404("coefficients: expected an update whose credit comes from edits")
     totals, arm = shown.totals_of(terms), terms[0].edit["arm"]
     words = {key: word for key, (word, _why) in STATUS.items()}
+    objective = shown.objective_of(update)
     same = UpdateBatch.objects.filter(run=update.run)
     batch = _("Update %(batch)d") % {"batch": update.batch}
     return render_page(
@@ -44,7 +45,8 @@ def coefficients(request: HttpRequest, uid: UUID) -> HttpResponse:
         update=update,
         plan=update.run.plan_version.plan if update.run.plan_version else None,
         arm=arm,
-        objective=shown.objective_of(update),
+        objective=objective,
+        cap_below=-objective.get("edit_cap", 1.0),
         terms=terms,
         totals=totals,
         words={**words, "applied": _("applied"), "no_selected_token": _("the chosen turn has no policy token")},

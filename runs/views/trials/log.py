@@ -27,6 +27,7 @@ def trials(request: HttpRequest, study: str, plan: str) -> HttpResponse:
     arms = list(version.arms.order_by("position").values_list("key", flat=True))
     asked = shown.read(request.GET, arms)
     listing = paginate(request, shown.keys_of(version, asked), PAGE)
+    executed = shown.executed_of(version, asked) if asked.kind == shown.TRIALS else 0
     return render_page(
         request,
         "trials/log.html",
@@ -42,6 +43,8 @@ def trials(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         version=version,
         asked=asked,
         listing=listing,
+        executed=executed,
+        copied=listing.paginator.count - executed,
         rows=shown.rows_of(asked, list(listing)),
         statuses=STATUS,
     )

@@ -16,6 +16,7 @@ from runs.presenters.frame import Crumb
 from runs.presenters.results import stored_aggregate
 from runs.presenters.trials import study as shown
 from runs.presenters.trials.beside import sampled_of
+from runs.presenters.trials.costs import costs_of
 from runs.presenters.trials.funnel import build_columns, fates
 from runs.presenters.trials.links import may_be_tried, trial_sets
 from runs.presenters.trials.quantities import quantities
@@ -68,7 +69,7 @@ def edit_credit(request: HttpRequest, study: str, plan: str) -> HttpResponse:
         spreads=build_spreads(columns),
         scatter=scatter(columns, POINTS),
         sampled=sampled_of(version),
-        costs=shown.costs_of(execution, columns, runs, timezone.now()),
+        costs=costs_of(execution, columns, runs, timezone.now()),
         changes=changes,
         effect=effect,
         headline=shown.headline(columns, changes, effect),
