@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from evidence.checks.documents import recorded
 from evidence.outward.archive import BundleError, BundleReader, open_bundle, written_again
+from evidence.outward.contents import RAW, left_kind
 from evidence.outward.findings import Findings
 from evidence.outward.keys import SignatureError, check_signature, fingerprint, read_head, read_public
 from runs.actions.receipts import ANCHOR_SCHEMA
@@ -260,15 +262,24 @@ def _documents(found: Findings, world: World) -> None:
         named["aggregate", closure["execution_uid"]] = closure["aggregate_sha256"]
         for kind, items in (("run_manifest", closure["runs"]), ("evaluation_manifest", closure["evaluations"])):
             named.update({(kind, item["uid"]): item["manifest_sha256"] for item in items})
-    raw = {"group", "update", "probe"} if not world.manifest["with_captures"] else set()
     for path in world.reader.paths("documents/"):
         _folder, kind, name = path.split("/")
         data = world.reader.read(path)
         parse_canonical(data)
         found.same("document", path, named.pop((kind, name.removesuffix(".json")), None), sha256_hex(data))
+    raw = set() if world.manifest["with_captures"] else _left_out(found, world, Counter(kind for kind, _ in named))
     for (kind, subject), sha256 in sorted(named.items()):
         if kind not in raw:
             found.fault("document", f"{kind} {subject}", got="nothing", expected=sha256)
+
+
+def _left_out(found: Findings, world: World, absent: Counter[str]) -> set[str]:
+    """Kinds of raw documents whose absence the signed manifest tells, as many as there are; receipts name each hash."""
+    told = {item["what"]: item["count"] for item in world.manifest["left_out"]}
+    for kind in RAW:
+        if absent[kind] and left_kind(kind) in told:
+            found.same("document", f"{kind} that are left out", absent[kind], told[left_kind(kind)])
+    return {kind for kind in RAW if left_kind(kind) in told}
 
 
 def as_text(found: Findings, shown: int = 50) -> str:

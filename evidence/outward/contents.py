@@ -38,13 +38,15 @@ from runs.models import (
     StreamHead,
     Study,
     TaskSet,
+    TrialSet,
 )
 from runs.storage import blob_store
 from workbench.contracts.canonical import canonical_bytes, parse_canonical, sha256_hex
 from workbench.contracts.chain import time_text
 
 CLOSING = (CLOSURE, AGGREGATE, RUN_MANIFEST, EVALUATION_MANIFEST)  # documents without a raw trajectory
-RAW = (GROUP, UPDATE, PROBE)
+# Raw trajectories, and trials and controls of them with their trees, names of hidden tests and results.
+RAW = (GROUP, UPDATE, PROBE, "trials", "controls", "branch")
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,12 @@ def _documents(found: Contents, study: Study, with_captures: bool) -> None:
         if with_captures:
             _take(found, kind, named[kind])
         else:
-            found.leave_out(f"documents of kind {kind}", len(named[kind]), "raw trajectories: --with-captures")
+            found.leave_out(left_kind(kind), len(named[kind]), "raw trajectories: --with-captures")
+
+
+def left_kind(kind: str) -> str:
+    """What the manifest calls documents of a kind that were left out; ``check`` reads it."""
+    return f"documents of kind {kind}"
 
 
 def _take(found: Contents, kind: str, subjects: Iterable[Any]) -> None:
@@ -211,7 +218,7 @@ def _raw_subjects(found: Contents) -> dict[str, list[str]]:
     """Subjects of the documents that receipts name and that hold raw trajectories, by kind."""
     from evidence.checks.documents import recorded
 
-    named: dict[str, list[str]] = {kind: [] for kind in RAW}
+    named: dict[str, dict[str, None]] = {kind: {} for kind in RAW}
     for stream, _seq, _sha256 in found.heads:
         part = found.parts[stream_path(stream)]
         assert isinstance(part, Bytes)
@@ -219,8 +226,8 @@ def _raw_subjects(found: Contents) -> dict[str, list[str]]:
             value = parse_canonical(line)
             for kind, subject, _hash in recorded(value["kind"], value):
                 if kind in named:
-                    named[kind].append(subject)
-    return named
+                    named[kind][subject] = None
+    return {kind: list(subjects) for kind, subjects in named.items()}
 
 
 def _evidence(found: Contents, study: Study, actors: set[int]) -> None:
@@ -276,11 +283,18 @@ def _blobs(found: Contents, study: Study, with_captures: bool) -> None:
     labels = set(
         TaskSet.objects.filter(tasks__groups__plan_version__plan__study=study).values_list("blob_sha256", flat=True)
     )
-    raw, wanted = captures | labels, held | notes
+    trees = set(
+        TrialSet.objects.filter(plan_version__plan__study=study, snapshots_sha256__isnull=False).values_list(
+            "snapshots_sha256", flat=True
+        )
+    )
+    raw, wanted = captures | labels | trees, held | notes
     if with_captures:
         wanted |= raw
     else:
-        found.leave_out("captures and task sets", len(raw), "raw trajectories and test labels: --with-captures")
+        found.leave_out(
+            "captures, trees of trials and task sets", len(raw), "raw trajectories and test labels: --with-captures"
+        )
         found.leave_out("sources with raw bytes", len(wanted & raw), "raw trajectories and test labels")
         wanted -= raw
     store, gone = blob_store(), 0
