@@ -187,7 +187,7 @@ def _figures_of(claim: Claim) -> list[Figure]:
 
 def _listed(*parts: str | None) -> str:
     """The parts that are there, with commas between them."""
-    return ", ".join(part for part in parts if part)
+    return gettext(", ").join(part for part in parts if part)
 
 
 def _where(found: Chip) -> str:

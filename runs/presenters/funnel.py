@@ -37,7 +37,7 @@ class Funnel:
 
 
 def _reasons(rows: list[tuple[str | None, int]]) -> str:
-    return "; ".join(f"{reason or _('no reason stored')} ({count})" for reason, count in rows)
+    return _("; ").join(f"{reason or _('no reason stored')} ({count})" for reason, count in rows)
 
 
 def build_funnel(run: Run) -> Funnel:
@@ -88,8 +88,12 @@ def build_funnel(run: Run) -> Funnel:
             if rejected
             else "",
         ),
-        (_("With signal"), count["signal"], "; ".join(f"{n} × {state_view('signal', s or '').word}" for s, n in zero)),
-        (_("Trained"), trained, "; ".join(why_untrained)),
+        (
+            _("With signal"),
+            count["signal"],
+            _("; ").join(f"{n} × {state_view('signal', s or '').word}" for s, n in zero),
+        ),
+        (_("Trained"), trained, _("; ").join(why_untrained)),
     ]
     return Funnel(_stages(steps), count["requested"], trained, waiting)
 

@@ -62,7 +62,7 @@ def describe_job(job: Job | None) -> str:
     detail = progress.get("what") or (progress.get("stage") if progress.get("stage") != "rollout" else None)
     if detail:
         parts.append(str(detail))
-    return ", ".join(parts)
+    return _(", ").join(parts)
 
 
 def _rate(first: datetime | None, last: datetime | None, count: int) -> float | None:

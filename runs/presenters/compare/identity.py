@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from runs.actions.plans import plan_body
@@ -279,7 +280,7 @@ class Comparability:
 
     def names(self) -> str:
         """The blocking identities in one line."""
-        return ", ".join(str(word) for word in self.blocks)
+        return gettext(", ").join(str(word) for word in self.blocks)
 
 
 def evaluation_groups(runs: Iterable[Run]) -> Any:

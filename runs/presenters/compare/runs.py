@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Avg, Count, Q
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from runs.actions.plans import plan_body
 from runs.models import EvaluationItem, Run
@@ -97,7 +97,7 @@ def _cautions(runs: Sequence[Run]) -> list[Caution]:
                 ngettext(
                     "%(n)d run has not completed: %(names)s", "%(n)d runs have not completed: %(names)s", len(open_runs)
                 )
-                % {"n": len(open_runs), "names": ", ".join(open_runs)}
+                % {"n": len(open_runs), "names": gettext(", ").join(open_runs)}
             )
         )
     found.append(Caution(_("descriptive: no interval is stored for a comparison that no plan registered")))

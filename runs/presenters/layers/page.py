@@ -118,7 +118,7 @@ def evidence_view(found: Found) -> tuple[dict[str, Any], ...]:
         {
             "title": title_of(item.definition.rpartition("/")[0]),
             "definition": item.definition,
-            "labels": ", ".join(str(word_of(value)) for value in item.labels.values()),
+            "labels": gettext(", ").join(str(word_of(value)) for value in item.labels.values()),
             "phase": "" if item.phase == TRAIN else word_of(item.phase),
             "trend": item.trend,
             "z": None if item.z is None else number(item.z),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 TITLES: dict[str, str | Promise] = {
@@ -209,7 +210,7 @@ def label_of(labels: Mapping[str, str]) -> str:
         shape = NUMBERED.get(key)
         text = PHRASES.get((key, value), word_of(value)) if shape is None else str(shape) % {"n": value}
         parts.append(str(text))
-    return ", ".join(parts)
+    return gettext(", ").join(parts)
 
 
 def title_of(name: str) -> str | Promise:
