@@ -20,9 +20,14 @@ from runs.models import ApiToken, User
 
 
 class MeSerializer(s.Serializer[Any]):
-    """The caller. ``user`` null: nobody is signed in. ``studies``: what may be done in each visible one."""
+    """The caller. ``user`` null: nobody is signed in. ``studies``: what may be done in each visible one.
+
+    ``account_site_admin``: what the account is. ``site_admin``: whether this request may act as one; a token
+    needs the scope admin for it.
+    """
 
     user = s.CharField(allow_null=True)
+    account_site_admin = s.BooleanField()
     site_admin = s.BooleanField()
     token = TokenSerializer(allow_null=True)
     studies = s.DictField(child=s.ListField(child=s.CharField()))
@@ -41,6 +46,7 @@ class Me(ApiView):
         return Response(
             {
                 "user": principal.user.get_username() if principal.user else None,
+                "account_site_admin": principal.user is not None and principal.user.is_superuser,
                 "site_admin": principal.is_site_admin,
                 "token": TokenSerializer().to_representation(principal.token) if principal.token else None,
                 "studies": {study.slug: sorted(capabilities(principal, study)) for study in studies},

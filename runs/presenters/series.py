@@ -23,6 +23,7 @@ from runs.models import Group, Run, UpdateStep
 Point = tuple[float, float | None, str]
 MAX_POINTS = 600
 WINDOW = 12
+FIGURES, MOST_DECIMALS = 3, 6  # of the figures beside a chart
 SAMPLER = "min-max-lttb"
 
 
@@ -252,6 +253,14 @@ class ChartView:
     change: float | None
     windowed: bool
     stored: int
+
+    @property
+    def digits(self) -> int:
+        """Decimals for the value and its change alike: three significant digits of the larger one, at most six."""
+        sizes = [abs(value) for value in (self.last, self.change) if value and math.isfinite(value)]
+        if not sizes:
+            return self.definition.digits
+        return min(max(FIGURES - 1 - math.floor(math.log10(max(sizes))), 0), MOST_DECIMALS)
 
 
 def change_of(values: list[float], windowed: bool) -> float | None:

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,18 @@ def test_the_python_example_runs_against_the_real_application(
     ((_, text),) = [item for item in examples(CLIENT) if item[0] == "python"]
     plan = BASE_DIR / "docs" / "examples" / "first-plan.yaml"
     text = text.replace('"docs/examples/first-plan.yaml"', repr(str(plan)))
-    monkeypatch.chdir(tmp_path)
+    here, kept = tmp_path / "here", tmp_path / "kept"
+    here.mkdir()
+    kept.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(tempfile, "tempdir", str(kept))
     exec(compile(ast.parse(text), "README", "exec"), {})
     said = capsys.readouterr().out
     assert "Checked(valid=True, problems=[])" in said and "fault=None" in said
     run = Execution.objects.get().runs.get()
-    assert sha256_hex((tmp_path / "first-plan.adapter").read_bytes()) == run.head.checkpoint.sha256
+    (adapter,) = kept.rglob("first-plan.adapter")
+    assert sha256_hex(adapter.read_bytes()) == run.head.checkpoint.sha256
+    assert list(here.iterdir()) == [], "the folder that it runs in stays as it was"
 
 
 def free_port() -> int:
@@ -111,19 +118,18 @@ def test_every_example_runs_as_written_against_a_server_with_workers(tmp_path: P
         script += [here] if language == "sh" else [f"'{sys.executable}' - <<'END'", text.rstrip(), "END"]
     whole = "\n".join(script).replace(":8000", f":{port}")
     extra = {"WORKBENCH_CACHE_HOME": str(warm_cache())}
-    adapter = BASE_DIR / "first-plan.adapter"
-    try:
-        with up(home, "--port", str(port), "--stop-with-parent", **extra) as server:
-            server.wait_ready()
-            done = subprocess.run(
-                ["/bin/bash", "-c", whole], env=environment(home, **extra, PYTHONPATH=str(BASE_DIR)), cwd=BASE_DIR,
-                capture_output=True, text=True, timeout=600, check=False,
-            )  # fmt: skip
-        assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        assert '"user":"admin"' in done.stdout.replace('": ', '":') and "Checked(valid=True" in done.stdout
-        assert "fault=None" in done.stdout and '"state":"completed"' in done.stdout
-        events = json.loads(done.stdout[done.stdout.rindex('{"items"') :])
-        assert len(events["items"]) == 3 and events["more"] is True
-        assert adapter.stat().st_size > 0
-    finally:
-        adapter.unlink(missing_ok=True)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with up(home, "--port", str(port), "--stop-with-parent", **extra) as server:
+        server.wait_ready()
+        done = subprocess.run(
+            ["/bin/bash", "-c", whole], env=environment(home, **extra, PYTHONPATH=str(BASE_DIR), TMPDIR=str(kept)),
+            cwd=BASE_DIR, capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert '"user":"admin"' in done.stdout.replace('": ', '":') and "Checked(valid=True" in done.stdout
+    assert "fault=None" in done.stdout and '"state":"completed"' in done.stdout
+    events = json.loads(done.stdout[done.stdout.rindex('{"items"') :])
+    assert len(events["items"]) == 3 and events["more"] is True
+    (adapter,) = kept.rglob("first-plan.adapter")
+    assert adapter.stat().st_size > 0 and not (BASE_DIR / adapter.name).exists()

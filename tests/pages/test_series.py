@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.presenters.series import MAX_POINTS, change_of, thin
+from runs.presenters.series import DEFINITIONS, MAX_POINTS, ChartView, change_of, thin
+from runs.templatetags.ui import fixed, format_number
 
 
 def test_few_points_are_left_alone() -> None:
@@ -44,3 +45,21 @@ def test_change_over_groups_compares_means_of_twelve() -> None:
     assert change_of([0.2] * 12 + [0.5] * 12, True) == pytest.approx(0.3)
     assert change_of([0.2] * 12 + [0.5] * 11, True) is None
     assert change_of([1.0, 5.0, 4.0], False) == 3.0 and change_of([1.0], False) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "change", "shown"),
+    [
+        (0.3012, -0.0256, "0.301 −0.026"),  # once 0.3 −2.56e−02
+        (0.011992, -0.009063, "0.0120 −0.0091"),  # once 0.011992 −0.009063
+        (12.345, 0.5, "12.3 +0.5"),
+        (25.0, -8.333, "25.0 −8.3"),
+        (1234.5, 10.0, "1,234 +10"),
+        (0.0, 0.0, "0.00 +0.00"),
+        (0.25, None, "0.250 —"),
+        (3e-5, -0.5, "3.00e−05 −0.500"),
+    ],
+)
+def test_a_value_and_its_change_have_three_figures_between_them(last: float, change: float | None, shown: str) -> None:
+    view = ChartView(DEFINITIONS["grad_norm"], last, change, False, 9)
+    assert f"{format_number(last, view.digits)} {fixed(change, view.digits)}" == shown

@@ -263,6 +263,25 @@ def test_a_site_admin_without_the_scope_admin_is_an_ordinary_member(place: Place
     assert capabilities(principal, place.world.study) == {"study.read", "audit.read"}
 
 
+@pytest.mark.parametrize(
+    ("person", "scopes", "account", "acts"),
+    [
+        ("site", ["read", "write"], True, False), ("site", ["read", "admin"], True, True),
+        ("researcher", ["read", "admin"], False, False),
+    ],
+)  # fmt: skip
+def test_me_says_what_the_account_is_and_what_its_token_may(
+    place: Place, person: str, scopes: list[str], account: bool, acts: bool
+) -> None:
+    """An administrator who holds a token of scopes read and write is told both, not that she is none."""
+    owner = place.people[person]
+    _token, secret = issue_token(owner, name="n", scopes=scopes, expires_at=None, at=timezone.now())
+    found = Client().get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"}).json()
+    assert (found["account_site_admin"], found["site_admin"]) == (account, acts)
+    assert sorted(found["token"]["scopes"]) == sorted(scopes) and found["user"] == owner.get_username()
+    assert Client().get("/api/v1/me").json()["account_site_admin"] is False
+
+
 @pytest.mark.parametrize("end", ["revoked", "expired", "deactivated", "unknown"])
 def test_a_dead_token_is_refused_and_never_treated_as_nobody(place: Place, end: str) -> None:
     """401 on a public study too: the caller must learn that the token opens nothing."""

@@ -337,8 +337,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Me:
-    """The caller. ``studies``: what may be done in each visible one."""
+    """The caller. ``studies``: what may be done in each visible one.
+
+    ``account_site_admin``: what the account is; ``site_admin``: whether these credentials may act as one.
+    """
 
     user: str | None
     site_admin: bool
     studies: dict[str, list[str]]
+    account_site_admin: bool = False
