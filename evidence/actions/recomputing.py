@@ -14,8 +14,9 @@ from django.db.models import F
 
 from evidence.actions.record import lock_evidence
 from evidence.binding.figures import HEAD, Recomputed, Resolver, Unreachable, recompute, stored_difference
+from evidence.binding.places import Kept, place_of
 from evidence.binding.values import RATIO, exact
-from evidence.models import Claim, ClaimFigure, Figure, Link
+from evidence.models import Claim, ClaimFigure, Excerpt, ExcerptHead, Figure, Link
 from evidence.propagation import FIGURE, chunks, dependants
 from runs.errors import DomainError
 from runs.models import Actor, Study
@@ -102,7 +103,8 @@ def refresh_claims(figures: Iterable[Figure], *, at: datetime) -> None:
 def other_value(figure: Figure, resolver: Resolver) -> str:
     """How a figure computes to something else than it shows, or to nothing; empty where it does not.
 
-    Bytes that are not held prove nothing either way, and bytes that drifted elsewhere leave the value what it is.
+    A quotation without a place in the newest bytes gives nothing. Bytes that are not held prove nothing either way, and
+    bytes that drifted elsewhere leave the value what it is.
     """
     version = figure.current
     if version is None:
@@ -113,8 +115,19 @@ def other_value(figure: Figure, resolver: Resolver) -> str:
         return ""
     except (DomainError, ContractError) as error:
         return str(error)
+    if now.lost:
+        return now.lost
     same = version.value == (None if now.value is None else exact(now.value))
     return "" if same and version.style != RATIO else stored_difference(version, now)
+
+
+def _lost_quotations(claims: Collection[int]) -> list[str]:
+    """Quotations linked to claims that have no place in the newest bytes any more, each with why."""
+    linked = Link.objects.filter(claim__in=claims, withdrawal__isnull=True, excerpt__isnull=False)
+    rows = Excerpt.objects.filter(pk__in=linked.values("excerpt")).select_related("version__source__current")
+    kept: Kept = {}
+    places = [(row.key, place_of(row, kept)) for row in rows]
+    return [f"{key}: {place.trouble}" for key, place in places if place.state == ExcerptHead.ORPHAN]
 
 
 def outdated_figures(study: Study, figures: Collection[int], claims: Collection[int]) -> list[str]:
@@ -131,6 +144,7 @@ def outdated_figures(study: Study, figures: Collection[int], claims: Collection[
                 found += [] if said in found else [said]
         standing = Link.objects.filter(claim__in=part, withdrawal__isnull=True, figure__isnull=False)
         wanted.update(pk for pk in standing.values_list("figure", flat=True) if pk is not None)
+        found += _lost_quotations(part)
     resolver = Resolver(study)
     rows: list[Figure] = []
     for part in chunks(sorted(wanted)):

@@ -161,8 +161,9 @@ def _must_compute(mark: StaleMark) -> None:
     found = outdated_figures(mark.study, *pks)
     if found:
         raise DomainError(
-            f"how: got confirmed, but the {mark.target_kind} shows what computes to another value ({found[0][:300]}), "
-            "expected rebound: bind the figure to what it is now, and words to the figure; a confirmation cannot do it"
+            f"how: got confirmed, but the {mark.target_kind} rests on what does not compute as shown "
+            f"({found[0][:300]}), expected rebound: bind the figure to what it is now, and words to the figure; a "
+            "confirmation cannot do it"
         )
 
 

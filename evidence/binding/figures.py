@@ -58,7 +58,7 @@ class Unreachable(BindingError):
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a binding gives. ``value`` None: pending or unavailable. ``trouble``: what weakens or breaks it."""
+    """What a binding gives. ``value`` None: none yet. ``trouble``: what weakens it; ``lost``: a quotation without place."""
 
     value: Fraction | None
     state: str = Figure.BOUND
@@ -70,6 +70,7 @@ class Resolved:
     excerpt: Excerpt | None = None
     inputs: tuple[tuple[str, Figure], ...] = ()
     pins: Mapping[str, str] = field(default_factory=dict)
+    lost: str = ""
 
 
 class Recomputed(NamedTuple):
@@ -178,8 +179,7 @@ class Resolver:
 
     def _source(self, path: str) -> tuple[Source, SourceVersion]:
         if path not in self._sources:
-            rows = Source.objects.filter(study=self.study, path=path).select_related("current")
-            found = rows.first()
+            found = Source.objects.filter(study=self.study, path=path).select_related("current").first()
             if found is None:
                 raise BindingError(f"binding.source: got {path[:200]!r}, expected the path of a source of this study")
             self._sources[path] = found
@@ -227,7 +227,8 @@ class Resolver:
             state = Figure.DRIFTED
         first, slash, second = binding["number"].partition("/")
         n, of = (written(first), written(second)) if slash else (None, None)
-        return Resolved(value, state, "", n, of, trouble, excerpt.version, excerpt)
+        lost = f"{excerpt.key}: {place.trouble}" if place.state == ExcerptHead.ORPHAN else ""
+        return Resolved(value, state, "", n, of, trouble, excerpt.version, excerpt, lost=lost)
 
     def _quoted(self, key: str) -> Excerpt:
         """The excerpt of a key; once several were asked for, all of the study's are read together."""
@@ -241,7 +242,7 @@ class Resolver:
 
     def _derivation(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         inputs = tuple((name, self.figure(key)) for name, key in sorted(binding["figures"].items()))
-        quantities, states, troubles = {}, [Figure.BOUND], []
+        quantities, states, troubles, lost = {}, [Figure.BOUND], [], ""
         for name, figure in inputs:
             found = self.of_figure(figure)
             if found.value is None:
@@ -250,13 +251,15 @@ class Resolver:
             quantities[name] = Quantity(found.value, parse_unit(figure.current.unit))
             states.append(found.state)
             troubles += [f"{figure.key}: {found.trouble}"] if found.trouble else []
+            lost = lost or found.lost
         value = evaluate(binding["expression"], quantities)
         n, of = None, None
         parts = [part.strip() for part in binding["expression"].split("/")]
         if len(parts) == 2 and all(part in quantities for part in parts):
             n, of = quantities[parts[0]].value, quantities[parts[1]].value
         state = max(states, key=_ORDER.index)
-        return Resolved(value.value, state, show_unit(value.unit), n, of, "; ".join(troubles)[:2000], inputs=inputs)
+        trouble = "; ".join(troubles)[:2000]
+        return Resolved(value.value, state, show_unit(value.unit), n, of, trouble, inputs=inputs, lost=lost)
 
     def _receipt(self, binding: Mapping[str, Any], _version: Any) -> Resolved:
         row = Receipt.objects.filter(sha256=binding["sha256"]).first()

@@ -284,7 +284,7 @@ def _left_out(found: Findings, world: World, absent: Counter[str]) -> set[str]:
 
 def as_text(found: Findings, shown: int = 50) -> str:
     """The findings as a person reads them."""
-    lines = [f"{area}: {count} checked" for area, count in sorted(found.checked.items())]
+    lines = [f"{area}: {count} {'check' if count == 1 else 'checks'}" for area, count in sorted(found.checked.items())]
     lines += [f"not checked: {item}" for item in found.unchecked]
     lines += [str(item) for item in found.faults[:shown]]
     if len(found.faults) > shown:

@@ -283,11 +283,8 @@ def _blobs(found: Contents, study: Study, with_captures: bool) -> None:
     labels = set(
         TaskSet.objects.filter(tasks__groups__plan_version__plan__study=study).values_list("blob_sha256", flat=True)
     )
-    trees = set(
-        TrialSet.objects.filter(plan_version__plan__study=study, snapshots_sha256__isnull=False).values_list(
-            "snapshots_sha256", flat=True
-        )
-    )
+    tried = TrialSet.objects.filter(plan_version__plan__study=study).values_list("snapshots_sha256", flat=True)
+    trees = {sha256 for sha256 in tried if sha256 is not None}
     raw, wanted = captures | labels | trees, held | notes
     if with_captures:
         wanted |= raw

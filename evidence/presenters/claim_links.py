@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
-from evidence.models import Claim, Excerpt, Figure, Link, LinkWithdrawal, Review, SourceVersion
+from evidence.models import Claim, Excerpt, ExcerptHead, Figure, Link, LinkWithdrawal, Review, SourceVersion
 from evidence.presenters import reviews as shown
 from evidence.presenters.chips import HEAVY, RELATED, Chip, chips_of
 from evidence.reading import Line, marks_of, quotes_in, shown_lines, windows
@@ -19,6 +20,7 @@ from workbench.blobs import BlobError
 AROUND = 2  # lines shown on either side of a quotation
 READ_MOST = 12  # sources whose bytes one page reads; further quotations are shown by themselves
 LINES_MOST = 24
+ORPHAN = StateView(_("orphan: not found in its source"), "warn", "failed")
 TONES = {"supports": ("check", "verified"), "contradicts": ("notequal", "failed"), "bounds": ("barrier", "warned"),
          "background": ("dot", "neutral")}  # fmt: skip
 
@@ -112,6 +114,9 @@ def _state(link: Link) -> StateView | None:
         return shown.FIGURE_STATES["stale" if link.figure.stale else link.figure.state]
     source = shown.source_of(link.excerpt)
     assert link.excerpt is not None and source is not None
+    head = getattr(link.excerpt, "head", None)
+    if head is not None and head.state == ExcerptHead.ORPHAN:
+        return ORPHAN
     return shown.SOURCE_STATES["claimed" if not link.excerpt.version.held else source.state]
 
 

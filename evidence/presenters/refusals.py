@@ -86,7 +86,7 @@ REFUSALS = (
         "confirm it with a note"
     ),
     _(
-        "how: got confirmed, but the %(kind)s shows what computes to another value (%(said)s), expected "
+        "how: got confirmed, but the %(kind)s rests on what does not compute as shown (%(said)s), expected "
         "rebound: bind the figure to what it is now, and words to the figure; a confirmation cannot do it"
     ),
     _("how: got '%(how)s', expected rebound or confirmed; bytes that are back heal by themselves"),

@@ -7,12 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 
-from evidence.models import Claim, Excerpt, Figure, Source, SourceVersion, StaleMark
+from evidence.models import (
+    Claim,
+    ClaimFigure,
+    Excerpt,
+    ExcerptHead,
+    Figure,
+    Link,
+    Source,
+    SourceVersion,
+    StaleMark,
+)
 from evidence.notes.edits import TITLES
 from evidence.notes.shapes import SECTIONS
 from evidence.propagation import Node, chunks, dependants, section_uid
@@ -156,8 +166,25 @@ def counts(found: QuerySet[StaleMark]) -> dict[str, int]:
     return result
 
 
-def headline(found: Mapping[str, int]) -> str:
-    """The page's first line."""
+def broken(principal: Principal, study: Study | None) -> tuple[int, int]:
+    """(figures that do not recompute, claims that show one or are linked to a quotation without a place)."""
+    figures = visible(principal, Figure.objects.filter(state=Figure.DRIFTED), "study")
+    links = Link.objects.filter(claim=OuterRef("pk"), withdrawal__isnull=True)
+    lost = links.filter(Q(excerpt__head__state=ExcerptHead.ORPHAN) | Q(figure__state=Figure.DRIFTED))
+    words = ClaimFigure.objects.filter(version=OuterRef("current"), figure__state=Figure.DRIFTED)
+    rows = Claim.objects.exclude(status=Claim.WITHDRAWN).filter(Exists(lost) | Exists(words))
+    claims = visible(principal, rows, "study")
+    if study is not None:
+        figures, claims = figures.filter(study=study), claims.filter(study=study)
+    return figures.count(), claims.count()
+
+
+def headline(found: Mapping[str, int], broken: tuple[int, int] = (0, 0)) -> str:
+    """The page's first line. ``broken``: as the function of that name counts."""
+    if not any(found.values()) and any(broken):
+        figures = ngettext("%d figure does not recompute", "%d figures do not recompute", broken[0]) % broken[0]
+        claims = ngettext("%d claim rests on lost evidence", "%d claims rest on lost evidence", broken[1]) % broken[1]
+        return _("No mark is open, but %s.") % _(", ").join((figures, claims))
     if not any(found.values()):
         return _("Nothing is stale.")
     words = (

@@ -56,13 +56,15 @@ def listing(request: HttpRequest) -> HttpResponse:
     if study is not None:
         every = every.filter(study=study)
     counts = shown.counts(every)
+    lost = shown.broken(principal, study)
     rows = every.filter(resolution__isnull=state == shown.OPEN).order_by("pk" if state == shown.OPEN else "-pk")
     page = paginate(request, rows.filter(target_kind=kind) if kind else rows)
     writes = {mark.study_id: mark.study for mark in page}
     may = {pk for pk, found in writes.items() if principal.user is not None and can(principal, EVIDENCE_WRITE, found)}
     return render_page(
         request, "evidence/stale.html", section="stale", title=_("Stale"), crumbs=_crumbs(study), study=study,
-        headline=shown.headline(counts), counts=counts, listing=page, rows=shown.rows(list(page)), kind=kind,
+        headline=shown.headline(counts, lost), lost=any(lost),
+        counts=counts, listing=page, rows=shown.rows(list(page)), kind=kind,
         state=state, kinds=[(name, shown.MANY[name], counts[name]) for name in TARGETS], may=may, of_study=study,
         many=study is None, may_record=study is not None and can(principal, EVIDENCE_WRITE, study),
     )  # fmt: skip

@@ -15,7 +15,8 @@ from django.urls import reverse
 
 from evidence import recording
 from evidence.actions.stale import mark_changed, open_marks
-from evidence.models import Source, StaleMark, StaleResolution
+from evidence.models import ExcerptHead, Figure, Source, StaleMark, StaleResolution
+from evidence.presenters.claim_links import link_views
 from runs.models import Membership, User
 from tests.evidence_stale.rows import AT, Web
 
@@ -77,6 +78,7 @@ def test_kinds_states_and_studies_narrow(marked: Web, author: Client) -> None:
 
 
 def test_a_person_confirms_several_with_one_note(marked: Web, author: Client) -> None:
+    marked.source("pilot.md", b"As before: 244 usable, 92 were nonzero, 17 hours.", reason="put right")
     chosen = list(open_marks().filter(target_kind="claim"))
     body = {"mark": [str(mark.uid) for mark in chosen], "note": "The sentences stand.", "next": "/stale/?kind=claim"}
     answer = author.post("/stale/confirm/", body, follow=True)
@@ -101,12 +103,41 @@ def test_refusals_change_nothing(marked: Web, author: Client, body: dict[str, st
 
 def test_who_may_settle(marked: Web) -> None:
     """A visitor signs in first; a viewer is refused; an address elsewhere is not followed."""
+    marked.source("pilot.md", b"As before: 244 usable, 92 were nonzero, 17 hours.", reason="put right")
     body = {"mark": str(open_marks()[0].uid), "note": "fine by me", "next": "https://example.org/"}
     assert Client().post("/stale/confirm/", body).status_code == 302
     assert signed_in(marked, "viewer", Membership.VIEWER).post("/stale/confirm/", body).status_code == 403
     assert not StaleResolution.objects.exists()
     assert signed_in(marked, "other", Membership.RESEARCHER).post("/stale/confirm/", body).url == "/stale/"  # type: ignore[attr-defined]
     assert StaleResolution.objects.count() == 1
+
+
+def test_what_has_lost_its_quotation_is_not_confirmed(marked: Web, author: Client) -> None:
+    """``usable`` and ``linked`` rest on quotations that version 2 does not hold: page and API say what to do."""
+    for key, uid in (("usable", marked.figures["usable"].uid), ("linked", marked.claims["linked"].uid)):
+        mark = open_marks().get(target_uid=uid)
+        body = {"mark": [str(mark.uid)], "note": "It stands."}
+        said = author.post("/stale/confirm/", body, follow=True).content.decode()
+        assert "bind the figure to what it is now" in said, key
+        answer = post(author, f"/api/v1/stale-marks/{mark.uid}/settle", {"note": "It stands."}, key)
+        assert answer.status_code == 422 and "expected rebound" in answer.content.decode()
+    assert not StaleResolution.objects.exists()
+
+
+def test_nothing_is_called_right_while_a_figure_does_not_recompute(web: Web) -> None:
+    Figure.objects.filter(key="usable").update(state=Figure.DRIFTED)
+    html = page(Client(), "/stale/")
+    assert "No mark is open, but 1 figure does not recompute, 1 claim rests on lost evidence." in html
+    assert "Nothing is stale" not in html and "rests on what it was bound to" not in html
+
+
+def test_a_claim_shows_a_lost_quotation_as_orphan(web: Web) -> None:
+    claim = web.claims["linked"]
+    (before,) = link_views(claim)
+    assert before.state is not None and before.state.tone == "verified"
+    ExcerptHead.objects.filter(excerpt__key="hours").update(state=ExcerptHead.ORPHAN)
+    (after,) = link_views(claim)
+    assert after.state is not None and (after.state.tone, "not found" in str(after.state.word)) == ("failed", True)
 
 
 def test_graph_is_drawn_linked_and_told(marked: Web) -> None:
@@ -183,6 +214,7 @@ def post(client: Client, address: str, body: dict[str, Any], key: str) -> Any:
 
 def test_api_lists_reads_and_settles(marked: Web, author: Client) -> None:
     """The same rules as on the page: a note, a person, open marks only."""
+    marked.source("pilot.md", b"As before: 244 usable, 92 were nonzero, 17 hours.", reason="put right")
     items = author.get("/api/v1/stale-marks?target_kind=claim&open=true").json()["items"]
     assert {item["cause_kind"] for item in items} == {"source"}
     assert len(items) == 2

@@ -113,6 +113,7 @@ def test_bytes_that_are_back_heal_their_marks_only(web: Web) -> None:
 def test_a_claim_is_derived_again_when_its_figure_is_confirmed(web: Web, refreshed: list[str]) -> None:
     """The claim was confirmed before its figures: each of them that is confirmed later counts for it."""
     supersede(web)
+    web.source("pilot.md", b"As before: 244 usable, 92 were nonzero, 17 hours.", reason="put right")
     for target in (web.claims["share"], web.figures["rate"], web.figures["usable"]):
         mark = StaleMark.objects.get(target_uid=target.uid)
         refreshed.clear()
