@@ -24,7 +24,7 @@ from evidence.parts import Part, Parts
 from evidence.waiting import ANSWER, CLAIM, LINK
 from runs.access import REVIEW_WRITE, Principal, can, get_visible, visible, visible_studies
 from runs.errors import DomainError
-from runs.models import Actor, Study
+from runs.models import Actor, Membership, Study
 
 LISTED = 50
 WALKED, WALKED_MOST = 20, 200  # items whose parts are read together: first, and after that
@@ -97,10 +97,33 @@ def _through(kind: str, *names: str) -> list[str]:
     return [f"{prefix}{name}" for name in names]
 
 
+def review_ids(principal: Principal) -> list[int] | None:
+    """Keys of the studies in which a reviewer reviews; None for a site admin and for who reviews nowhere. One query."""
+    if principal.user is None or principal.user.is_superuser:
+        return None
+    rows = Membership.objects.filter(user=principal.user, role=Membership.REVIEWER)
+    found: list[int] = principal.once("review_ids", lambda: list(rows.values_list("study_id", flat=True)))
+    return found or None
+
+
+def _scoped(principal: Principal, rows: QuerySet[Any], study: Study | None) -> QuerySet[Any]:
+    """Rows of a study, or else those that a reviewer may judge, with the answers that she owes as an author."""
+    rows = visible(principal, rows, "study")
+    if study is not None:
+        return rows.filter(study=study)
+    ids = review_ids(principal)
+    if ids is None:
+        return rows
+    mine = Q(study__in=ids)
+    if rows.model is Waiting:
+        wrote = Exists(ClaimVersion.objects.filter(claim=OuterRef("claim"), actor__user=principal.user))
+        mine |= Q(kind=ANSWER) & (wrote | Q(claim__author__user=principal.user))
+    return rows.filter(mine)
+
+
 def rows_of(principal: Principal, kind: str, study: Study | None = None) -> QuerySet[Any]:
-    """Visible rows of one kind, in the order in which they came."""
-    rows = visible(principal, _rows(kind), "study")
-    return (rows if study is None else rows.filter(study=study)).order_by("pk")
+    """Rows of one kind that are the caller's (``_scoped``), in the order in which they came."""
+    return _scoped(principal, _rows(kind), study).order_by("pk")
 
 
 def _not_written(rows: QuerySet[Any], kind: str, me: Actor) -> QuerySet[Any]:
@@ -148,8 +171,7 @@ def counts(principal: Principal, study: Study | None = None) -> dict[str, int]:
 
 
 def _counts(principal: Principal, study: Study | None) -> dict[str, int]:
-    rows = visible(principal, Waiting.objects.all(), "study")
-    rows = rows if study is None else rows.filter(study=study)
+    rows = _scoped(principal, Waiting.objects.all(), study)
     found: dict[str, int] = dict(rows.order_by().values("kind").annotate(n=Count("pk")).values_list("kind", "n"))
     direct = {kind: rows_of(principal, kind, study).order_by().count() for kind in ("source", "figure", CLAIM)}
     return {kind: direct.get(kind, found.get(kind, 0)) for kind in KINDS}

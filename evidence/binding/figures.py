@@ -58,7 +58,7 @@ class Unreachable(BindingError):
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a binding gives. ``value`` None: none yet. ``trouble``: what weakens it; ``lost``: a quotation without place."""
+    """What a binding gives. ``value`` None: none yet. ``trouble``: what weakens it; ``lost``: a quotation gone."""
 
     value: Fraction | None
     state: str = Figure.BOUND

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evidence.actions.reviews import KINDS
 from evidence.binding.tokens import FIGURE, SOURCE, parse_text
-from evidence.models import Answer, Claim, Figure, Reservation, Review, Source
+from evidence.models import Answer, Claim, Figure, Reservation, Review, Source, StaleMark
 from evidence.presenters.chips import shown as value_of
 from evidence.queue import Item
 from evidence.reviewing import ANSWERED, OPEN, Told
@@ -252,10 +252,25 @@ def _state(item: Item, evidence: Any) -> StateView | None:
     return None if source is None else SOURCE_STATES[source.state]
 
 
-def _since(item: Item) -> datetime:
+def _since(item: Item, changed: Mapping[tuple[str, Any], datetime]) -> datetime:
+    """When it came to wait: the oldest open mark of what is stale, else when its record or its last check was."""
     row = item.row
-    found: datetime = getattr(row, "at", None) or getattr(row, "checked_at", None) or row.study.created_at
+    found: datetime = (
+        changed.get((item.kind, row.uid))
+        or getattr(row, "at", None)
+        or getattr(row, "checked_at", None)
+        or (row.study.created_at if row.current is None else row.current.at)
+    )
     return found
+
+
+def _changed(items: Sequence[Item]) -> dict[tuple[str, Any], datetime]:
+    """(kind, uid) of figures and claims with an open mark -> when the oldest was set. One query."""
+    uids = [item.row.uid for item in items if item.kind in ("figure", "claim") and item.row.stale]
+    if not uids:
+        return {}
+    marks = StaleMark.objects.filter(target_uid__in=uids, resolution__isnull=True).order_by("-pk")
+    return {(kind, uid): at for kind, uid, at in marks.values_list("target_kind", "target_uid", "at")}
 
 
 def lines(items: Sequence[Item], me: Actor | None) -> list[Line]:
@@ -273,8 +288,11 @@ def lines(items: Sequence[Item], me: Actor | None) -> list[Line]:
         if piece.kind == FIGURE
     ]
     values = values_of(tokens)
-    again = _answered(items)
-    return [_line(item, texts, values, me, ANSWERED_DISPUTE if item.name in again else "") for item in items]
+    again, changed = _answered(items), _changed(items)
+    return [
+        _line(item, texts, values, me, _since(item, changed), ANSWERED_DISPUTE if item.name in again else "")
+        for item in items
+    ]
 
 
 def _answered(items: Sequence[Item]) -> set[str]:
@@ -287,7 +305,12 @@ def _answered(items: Sequence[Item]) -> set[str]:
 
 
 def _line(
-    item: Item, texts: Mapping[int, str], values: Mapping[tuple[int, str], str], me: Actor | None, what: Any = ""
+    item: Item,
+    texts: Mapping[int, str],
+    values: Mapping[tuple[int, str], str],
+    me: Actor | None,
+    at: datetime,
+    what: Any = "",
 ) -> Line:
     evidence, said, where = _evidence(item)
     claim = item.claim
@@ -300,7 +323,7 @@ def _line(
         evidence=said,
         place=where,
         state=_state(item, evidence),
-        at=_since(item),
+        at=at,
         mine=me is not None and claim is not None and claim.author_id == me.pk,
     )
 

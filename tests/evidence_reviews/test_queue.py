@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 
 import pytest
 from django.http import Http404
 
-from evidence import queue, waiting
+from evidence import frame, queue, waiting
 from evidence.actions.claims import add_claim, lower_claim, withdraw_claim
 from evidence.actions.links import withdraw_link
 from evidence.actions.reviews import Reserved, answer, item_of, parse_item, release, reserve, review
 from evidence.checks.evidence_queue import check_waiting
-from evidence.models import Claim, Figure, Reservation, Source, Waiting
+from evidence.models import Claim, Figure, Reservation, Source, StaleMark, Waiting
+from evidence.presenters import reviews
 from evidence.report import StepLog, VerifyReport
 from runs.access import Principal
+from runs.actions.plans import ensure_study
 from runs.errors import DomainError
-from runs.models import Actor, Study, User
+from runs.models import Actor, Membership, Study, User
 from tests.evidence_claims.build import Desk, named
 
 LOOKED = ["quotation"]
@@ -207,6 +210,33 @@ def test_neighbours_step_over_what_others_hold(desk: Desk) -> None:
     assert (place.number, place.before, place.after) == (1, None, names[2])
     last = queue.get_item(principal(rev), names[2], at=at)
     assert queue.place_of(principal(rev), last, desk.study, at=at) == queue.Place(3, names[0], names[0])
+
+
+def test_a_reviewer_of_one_study_is_shown_what_she_may_judge(desk: Desk) -> None:
+    """A public study waits for its own reviewers; asked for by name it is still listed, and a reader sees all."""
+    desk.link(desk.claim())
+    Study.objects.filter(pk=desk.study.pk).update(visibility="public")
+    other = ensure_study("elsewhere", title={"en": "E"}, summary={"en": "."}, by=desk.author, at=desk.tick())
+    user = User.objects.create(username="elsewhere-reviewer")
+    Membership.objects.create(study=other, user=user, role=Membership.REVIEWER)
+    hers, reader = Principal(user), Principal(User.objects.create(username="reader"))
+    assert sum(queue.counts(hers).values()) == 0 and queue.queue_items(hers, at=desk.tick()) == []
+    assert frame.counts(hers)["reviews"] == 0
+    assert queue.counts(hers, desk.study)["link"] == 1 and queue.counts(reader)["link"] == 1
+    assert queue.counts(principal(desk.reviewer()))["link"] == 1
+
+
+def test_since_is_when_it_changed(desk: Desk) -> None:
+    claim, rev = desk.claim(), desk.reviewer()
+    at = desk.tick()
+    Claim.objects.filter(pk=claim.pk).update(stale=True)
+    StaleMark.objects.create(
+        uid=uuid.uuid4(), study=desk.study, actor=desk.author, at=at, cause_kind="claim", cause_uid=claim.uid,
+        target_kind="claim", target_uid=claim.uid, path=[["claim", str(claim.uid)]], reason="changed",
+    )  # fmt: skip
+    items = queue.queue_items(principal(rev), desk.study, "claim", at=desk.tick())
+    (line,) = reviews.lines(items, rev)
+    assert line.at == at != desk.study.created_at
 
 
 def test_hidden_studies_hold_nothing_for_others(desk: Desk) -> None:
