@@ -66,7 +66,7 @@ def absent(kind: str = "pending", why: Any = "", words: bool = False) -> SafeStr
     lost, ``none`` does not apply here.
     """
     icon_name, word = ABSENT[kind]
-    title = f"{word}: {why}" if why else str(word)
+    title = _(": ").join((str(word), str(why))) if why else str(word)
     drawn = icon_markup(icon_name) if kind in ("pending", "unavailable") else ""
     if words:
         return format_html('<span class="absent {}" title="{}">— {} {}</span>', kind, title, drawn, why or word)

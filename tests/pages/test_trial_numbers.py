@@ -162,3 +162,9 @@ def test_observations_keep_their_lines_and_indentation() -> None:
     """An Observation is often code."""
     rule = re.search(r"\.obs-text \{([^}]*)\}", (CSS / "trajectory.css").read_text())
     assert rule is not None and "white-space: pre-wrap" in rule[1]
+
+
+def test_an_interval_of_zero_width_wraps_on_a_phone() -> None:
+    """Else its words alone are wider than the page."""
+    narrow = re.findall(r"@media \(max-width: 760px\) \{((?:[^{}]*\{[^}]*\})*)", (CSS / "trials.css").read_text())
+    assert any("table.data.effects td.num { white-space: normal; }" in rules for rules in narrow)

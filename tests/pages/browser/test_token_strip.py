@@ -149,3 +149,23 @@ def test_no_table_reaches_into_the_column_beside_it(site: Site, browser: Browser
             assert len(beyond) >= 2 and max(beyond) <= 1, (width, beyond)
     finally:
         context.close()
+
+
+def test_what_an_edit_added_stands_apart_from_the_advantage(site: Site, watched: Watched) -> None:
+    """A, C and A + C are three rows where the update had credit from edits, and one row where it had none."""
+    page = watched.page
+    page.goto(site.url("terminal_coefficients"))
+    edits = page.locator(".term .termfacts a").first.get_attribute("href") or ""
+    page.goto(site.url(edits.removesuffix("edits/")))
+    page.locator("#tokens[data-ready]").wait_for(state="attached")
+    data = page.evaluate("fetch(document.getElementById('tokens').dataset.url).then((r) => r.json())")
+    start = next(s[0] for s in data["segments"] if s[2] >= 2 and s[3] == data["edit"]["selected"])
+    page.locator(f'.tok[data-i="{start}"]').click()
+    assert page.locator("#card [data-edit]:visible").count() == 2
+    for name, value in (("advantage", data["advantage"]), ("edit", data["edit"]["chosen"])):
+        assert float(_card(page, name).replace("−", "-")) == pytest.approx(value, abs=6e-5)
+    assert _card(page, "used") == "not recorded"  # this world stores no trace
+    _open(watched, site)
+    page.locator(".tok.trained").first.click()
+    assert page.locator("#card [data-edit]:visible").count() == 0
+    assert watched.complaints == []
