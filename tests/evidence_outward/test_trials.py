@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from evidence.outward.archive import open_bundle
 from evidence.outward.bundle import write_bundle
@@ -81,3 +85,14 @@ def test_an_absence_that_is_told_wrongly_or_not_at_all_is_found(
 
     write_bundle(world.study, tmp_path / "open")
     assert told(rewrite(tmp_path / "open", tmp_path / "silent", silent))
+
+
+def test_the_check_writes_nothing_into_a_home(tmp_path: Path) -> None:
+    (tmp_path / "no.zip").write_bytes(b"no bundle")
+    home = tmp_path / "home"
+    done = subprocess.run(
+        [sys.executable, "manage.py", "verify-bundle", str(tmp_path / "no.zip")], cwd=settings.BASE_DIR, timeout=60,
+        env={**os.environ, "WORKBENCH_HOME": str(home), "WORKBENCH_SECRET_KEY": ""}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1 and "NOT verified" in done.stdout, done.stderr
+    assert not home.exists()
