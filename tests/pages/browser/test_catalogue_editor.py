@@ -104,7 +104,8 @@ def test_saving_is_one_request(site: Site, watched: Watched, way: str, field: st
     assert found.count("page") == 1
     assert way == "Enter on the button" or found == ["page"]
     assert page.locator("#conflict").count() == 0 and page.locator('input[name="revision"]').input_value() == "2"
-    assert watched.complaints == []
+    stopped = ("htmx:afterRequest", "htmx:sendAbort")  # a check under way ends when the page is left, and htmx logs it
+    assert [said for said in watched.complaints if found == ["page"] or not said.startswith(stopped)] == []
 
 
 def test_enter_in_a_field_asks_once_and_saves_nothing(site: Site, watched: Watched) -> None:
