@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Value
+from django.db.models import Count, Q, Value
 from django.urls import reverse
 from django.utils.translation import ngettext
 
 from evidence.models import Claim, Figure, Source
-from runs.access import Principal, study_ids
+from runs.access import EVIDENCE_WRITE, ROLES, Principal, study_ids
 from runs.models import Membership
 from runs.presenters.now import Ask
+
+WRITERS = [role for role, held in ROLES.items() if EVIDENCE_WRITE in held]
 
 
 def counts(principal: Principal) -> dict[str, int | None]:
@@ -37,14 +39,32 @@ def counts(principal: Principal) -> dict[str, int | None]:
 
 
 def asks(principal: Principal) -> list[Ask]:
-    """What the first page asks of an author: disputes that wait for their answer."""
+    """What the first page asks of an author: disputes that wait for their answer, evidence that has changed."""
     from evidence.queue import owed
 
-    number = owed(principal)
-    if not number:
+    number, found = owed(principal), []
+    if number:
+        words = ngettext("%(n)d dispute to answer", "%(n)d disputes to answer", number) % {"n": number}
+        found.append(Ask(number, words, f"{reverse('evidence:reviews')}?kind=answer"))
+    return found + _changed(principal)
+
+
+def _changed(principal: Principal) -> list[Ask]:
+    """Stale or drifted figures and stale claims of the studies whose evidence the reader writes. One query."""
+    if principal.user is None:
         return []
-    words = ngettext("%(n)d dispute to answer", "%(n)d disputes to answer", number) % {"n": number}
-    return [Ask(number, words, f"{reverse('evidence:reviews')}?kind=answer")]
+    mine = Membership.objects.filter(user=principal.user, role__in=WRITERS).values("study")
+    figures = Figure.objects.filter(Q(stale=True) | Q(state=Figure.DRIFTED), study__in=mine)
+    claims = Claim.objects.exclude(status=Claim.WITHDRAWN).filter(stale=True, study__in=mine)
+    kinds = (("figure", figures), ("claim", claims))
+    rows = [of.order_by().values_list(Value(kind)).annotate(n=Count("pk")) for kind, of in kinds]
+    counted = dict(rows[0].union(rows[1], all=True))
+    words = {
+        "figure": ngettext("%(n)d stale or drifted figure", "%(n)d stale or drifted figures", counted.get("figure", 0)),
+        "claim": ngettext("%(n)d stale claim", "%(n)d stale claims", counted.get("claim", 0)),
+    }
+    url = reverse("evidence:stale")
+    return [Ask(n, words[kind] % {"n": n}, f"{url}?kind={kind}") for kind, n in sorted(counted.items()) if n]
 
 
 def _reviews(principal: Principal) -> bool:

@@ -140,6 +140,12 @@ def test_a_claim_shows_a_lost_quotation_as_orphan(web: Web) -> None:
     assert after.state is not None and (after.state.tone, "not found" in str(after.state.word)) == ("failed", True)
 
 
+def test_the_first_page_names_changed_evidence_to_who_may_bind_it(marked: Web, author: Client) -> None:
+    html = page(author, "/")
+    assert "4 stale or drifted figures" in html and "2 stale claims" in html and "Nothing needs a look." not in html
+    assert "stale or drifted figure" not in page(signed_in(marked, "viewer", Membership.VIEWER), "/")
+
+
 def test_graph_is_drawn_linked_and_told(marked: Web) -> None:
     """Ten boxes (one is the cause), an edge to each of the others, links with names, the same as a list."""
     source = Source.objects.get(path="pilot.md")
