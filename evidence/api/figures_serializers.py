@@ -55,8 +55,14 @@ class NewExcerptBody(s.Serializer[Any]):
     key = StrictText(max_length=100)
     source = StrictText(max_length=500, default="", allow_blank=True, help_text="path of the source")
     version = s.UUIDField(allow_null=True, default=None)
-    form = s.ChoiceField(choices=(Excerpt.QUOTE, Excerpt.POINTER, Excerpt.CELL))
-    selector = AnyObject(default=dict)
+    form = s.ChoiceField(
+        choices=(Excerpt.QUOTE, Excerpt.POINTER, Excerpt.CELL),
+        help_text="quote: a text; pointer: a JSON Pointer; cell: a cell of a table",
+    )
+    selector = AnyObject(
+        default=dict,
+        help_text="quote: exact, and prefix, suffix, line; pointer: pointer; cell: column, key_column, key",
+    )
     text = StrictText(max_length=4000, default="", allow_blank=True, trim_whitespace=False)
     language = StrictText(max_length=16, default="", allow_blank=True)
     note = StrictText(max_length=4000, default="", allow_blank=True)
