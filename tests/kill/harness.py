@@ -114,7 +114,7 @@ class Fire:
 
     def _do(self, kill: Kill) -> None:
         if kill.what in (*POINTS, *TRIAL_POINTS):
-            (self.faults / f"{kill.what}.{kill.after}.{len(self._claimed)}").touch()
+            self.arm(kill)
         elif kill.what == "supervisor":
             self._kill_supervisor()
         elif kill.what in CHILDREN:
@@ -124,6 +124,10 @@ class Fire:
             wait_until(lambda: self.up.pid_of(kill.what) not in (None, pid), f"{kill.what} again", 60)
         else:
             self._kill_role(kill.what)
+
+    def arm(self, kill: Kill) -> None:
+        """The next process that reaches the point is killed there."""
+        (self.faults / f"{kill.what}.{kill.after}.{len(self._claimed)}").touch()
 
     def _pid_of(self, name: str) -> int:
         wait_until(lambda: self.up.pid_of(name) is not None, f"{name} up", 60)
