@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from evidence.models import Source, SourceVersion
+from evidence.models import Excerpt, Source, SourceVersion
 from evidence.presenters import source_difference as differing
 from evidence.presenters import source_page as page
 from evidence.presenters import sources as shown
@@ -22,6 +22,7 @@ from runs.storage import blob_store
 from runs.views.base import paginate, render_page
 
 SHOWS = (page.CONTEXT, page.WHOLE)
+PLACES = {"json": (Excerpt.POINTER,), "jsonl": (Excerpt.POINTER,), "csv": (Excerpt.CELL,)}  # beside a quotation
 
 
 def get_source(request: HttpRequest, uid: UUID) -> Source:
@@ -90,6 +91,14 @@ def source(request: HttpRequest, uid: UUID) -> HttpResponse:
     found.current.source = found
     wanted = request.GET.get("version", "")
     version = get_version(found, whole_number(wanted, 1)) if wanted else found.current
+    return source_page(request, found, version)
+
+
+def source_page(
+    request: HttpRequest, found: Source, version: SourceVersion, *, problem: str = "",
+    typed: dict[str, str] | None = None, status: int = 200,
+) -> HttpResponse:  # fmt: skip
+    """The page of one version; ``problem`` and ``typed`` of a quotation that was refused."""
     line, first = request.GET.get("line", ""), whole_number(request.GET.get("from", ""), 1)
     show = request.GET.get("show", "")
     if line:
@@ -115,10 +124,13 @@ def source(request: HttpRequest, uid: UUID) -> HttpResponse:
         "may_write": can(principal_of(request), EVIDENCE_WRITE, found.study),
         "is_ours": found.origin in (Source.RECEIPT, Source.CLOSURE, Source.EXPORT),
         "checks": page.checks_of(version),
+        "problem": problem,
+        "typed": typed or {},
+        "places": PLACES.get(found.form, ()),
     }
     return render_page(
         request, "evidence/source.html", section="sources", title=str(found), crumbs=source_crumbs(found),
-        study=found.study, **context,
+        study=found.study, status=status, **context,
     )  # fmt: skip
 
 

@@ -8,6 +8,18 @@
     location.replace(`${body.dataset.whole}${line[1]}${location.hash}`);
     return;
   }
+  // What is selected in the content becomes the exact text of a quotation, unless somebody has typed one.
+  const exact = document.querySelector("[data-quote-form] textarea[name=exact]");
+  let filled = "";
+  if (exact) {
+    document.addEventListener("selectionchange", () => {
+      const chosen = getSelection();
+      if (!chosen || chosen.isCollapsed || exact.value !== filled) return;
+      if (!body.contains(chosen.anchorNode) || !body.contains(chosen.focusNode)) return;
+      const text = chosen.toString().trim();
+      if (text && text.length <= exact.maxLength) exact.value = filled = text;
+    });
+  }
   const quotes = [...body.querySelectorAll("[data-quote]")];
   let at = -1;
   const go = (step) => {

@@ -28,7 +28,7 @@ UNMEASURED_EVIDENCE = frozenset({
     "evidence:figure_check", "evidence:figure_recompute", "evidence:folder_scan", "evidence:folder_stop",
     "evidence:journal_draft", "evidence:journal_note", "evidence:link_withdraw", "evidence:notes_check",
     "evidence:notes_contract", "evidence:review_answer", "evidence:review_record", "evidence:review_release",
-    "evidence:review_reserve", "evidence:review_take", "evidence:source_check", "evidence:source_from_git",
+    "evidence:review_reserve", "evidence:review_take", "evidence:source_check", "evidence:source_from_git", "evidence:source_quote",
     "evidence:source_take_in", "evidence:source_watch", "evidence:stale_confirm", "evidence:stale_record",
     "evidence_api:claim_check", "evidence_api:claim_create", "evidence_api:claim_lower", "evidence_api:claim_review",
     "evidence_api:claim_revise", "evidence_api:claim_withdraw", "evidence_api:derivation_check",

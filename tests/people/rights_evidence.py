@@ -26,6 +26,7 @@ SOURCES = [
     Row("evidence:folder_scan", "POST", "/sources/folders/{folder}/scan/", WRITERS),
     Row("evidence:folder_stop", "POST", "/sources/folders/{folder}/stop/", WRITERS),
     Row("evidence:source", "GET", "/sources/{source}/", READERS),
+    Row("evidence:source_quote", "POST", "/sources/{source}/quote/", WRITERS),
     Row("evidence:source_check", "POST", "/sources/{source}/check/", WRITERS),
     Row("evidence:source_take_in", "POST", "/sources/{source}/take-in/", WRITERS),
     Row("evidence:source_bytes", "GET", "/sources/{source}/bytes/1/", READERS),
