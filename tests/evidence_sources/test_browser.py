@@ -103,3 +103,28 @@ def test_nothing_serious_and_nothing_too_wide(reader: Watched, site: Site, width
         rule["id"] for rule in Axe().run(page).response["violations"] if rule["impact"] in ("serious", "critical")
     ]
     assert found == [] and reader.complaints == []
+
+
+def test_what_is_selected_becomes_a_quotation(reader: Watched, site: Site, tmp_path: Path) -> None:
+    """Selected in the content, named, quoted, marked in its place; what somebody typed is not written over."""
+    page, file = reader.page, tmp_path / "rounds.md"
+    file.write_text("# Rounds\n\nRounds: 31 of 40 held.\nIn the end 31 of them.\n")
+    page.goto(site.url("/sources/new/"))
+    page.locator("input[type=file]").first.set_input_files(file)
+    page.locator("input[name=path]").first.fill("notes/rounds.md")
+    page.locator("input[type=file]").first.press("Tab")
+    page.locator("form:has(input[type=file]) button.primary").click()
+    page.locator("#L3 .lt").click(click_count=3)
+    exact = page.locator("#quote-exact")
+    assert exact.input_value() == "Rounds: 31 of 40 held."
+    exact.fill("31 of")
+    page.locator("#L4 .lt").click(click_count=3)
+    assert exact.input_value() == "31 of"
+    page.locator("#quote-key").fill("held")
+    page.get_by_role("button", name="Quote it").click()
+    assert "exactly one" in page.get_by_role("alert").inner_text() and exact.input_value() == "31 of"
+    page.locator("#quote-prefix").fill("Rounds: ")
+    page.get_by_role("button", name="Quote it").click()
+    page.wait_for_url("**#e-held")
+    assert page.locator("mark", has_text="31 of").is_visible() and page.locator("#e-held").is_visible()
+    assert [text for text in reader.complaints if "422" not in text] == []
