@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "workbench.settings"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("WORKBENCH_BROKER_URL", "REDIS_URL", "DATABASE_URL", "WORKBENCH_SECRET_KEY", "WORKBENCH_DEBUG"):
     os.environ.pop(_name, None)
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # of a shell that began it in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 django.setup()  # pytest-django looked for the settings before this file could choose the data directory
 

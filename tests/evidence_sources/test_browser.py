@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.evidence_sources.serve import PASSWORD
 from tests.pages.browser.conftest import Site, Watched, served
@@ -116,10 +116,11 @@ def test_what_is_selected_becomes_a_quotation(reader: Watched, site: Site, tmp_p
     page.locator("form:has(input[type=file]) button.primary").click()
     page.locator("#L3 .lt").click(click_count=3)
     exact = page.locator("#quote-exact")
-    assert exact.input_value() == "Rounds: 31 of 40 held."
+    expect(exact).to_have_value("Rounds: 31 of 40 held.")
     exact.fill("31 of")
     page.locator("#L4 .lt").click(click_count=3)
-    assert exact.input_value() == "31 of"
+    page.wait_for_function("getSelection().toString().includes('In the end')")
+    expect(exact).to_have_value("31 of")
     page.locator("#quote-key").fill("held")
     page.get_by_role("button", name="Quote it").click()
     assert "exactly one" in page.get_by_role("alert").inner_text() and exact.input_value() == "31 of"

@@ -150,8 +150,9 @@ def test_configured_broker_that_does_not_answer_is_refused(tmp_path: Path) -> No
 
 def test_ctrl_c_stops_everything_in_order(running: Up) -> None:
     """Last but one in this file: workers, web, broker; exit status 0; nothing stays; the home can be taken again."""
+    # broker, web and its process, two workers with a pool process each
+    wait_until(lambda: len(running.family()) >= 6, "every process")
     family = running.family()
-    assert len(family) >= 6  # broker, web and its process, two workers with a pool process each
     assert running.interrupt() == 0
     gone_soon(family, 1)
     assert running.lines[-1] == "workbench | stopped"
