@@ -35,7 +35,12 @@ class Field:
 
 TYPE_FIELDS: dict[str, tuple[Field, ...]] = {
     "excerpt": (
-        Field("excerpt", _("excerpt"), _("key of an excerpt of this study; one is taken on the page of its source"), "excerpts"),
+        Field(
+            "excerpt",
+            _("excerpt"),
+            _("key of an excerpt of this study; one is taken on the page of its source"),
+            "excerpts",
+        ),
         Field("number", _("number"), _("as it is written there: 2,384 or 37.7 %")),
         Field("occurrence", _("occurrence"), _("from 1, where the number stands there several times")),
     ),
