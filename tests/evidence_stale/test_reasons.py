@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from evidence.presenters.refusals import CHANGES, PARTS, REFUSALS
 from evidence.presenters.troubles import told
 from runs.presenters import patterns
 from tests.evidence_stale.rows import AT, Web
+from tests.refusals import literal_refusals
 
 COMMANDS = ("bundles.py", "signing.py")  # their refusals are told on the command line, in English
 REFUSING = ("DomainError", "OwnWork", "Reserved")
@@ -75,33 +75,8 @@ def test_real_refusals_are_read(chinese: None) -> None:
     assert read.startswith("「by: got Ann, who wrote 「excerpt rows」, expected")
 
 
-def _filled(node: ast.expr) -> str:
-    """A message with a value in each hole: a number where a number may stand, quoted where ``repr`` quotes."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    parts = node.values if isinstance(node, ast.JoinedStr) else []
-    found = ""
-    for part in parts:
-        if isinstance(part, ast.Constant):
-            found += str(part.value)
-        elif isinstance(part, ast.FormattedValue):
-            found += repr("value") if part.conversion == ord("r") else "value"
-    return found
-
-
-def literal_refusals() -> Iterator[str]:
-    """Messages of the refusals that actions raise with their words in place."""
-    for path in ACTIONS:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            call = node.exc if isinstance(node, ast.Raise) else None
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in REFUSING and call.args:
-                text = _filled(call.args[0])
-                if ": got " in text:
-                    yield text
-
-
 def test_every_refusal_of_an_action_has_a_pattern(chinese: None) -> None:
-    texts = set(literal_refusals())
+    texts = set(literal_refusals(ACTIONS, REFUSING, ": got "))
     assert len(texts) > 60
     assert sorted(text for text in texts if told(text) == text) == []
 

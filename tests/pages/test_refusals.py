@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.pages import elsewhere
 from tests.pages.catalogue_people import client_of, draft, member, posted
 from tests.pages.refusals import CHINESE, english_in, muted, refusals_in
 from tests.pages.state import World
+from tests.refusals import literal_refusals
 
 REFUSING = ("DomainError", "StaleTransition", "StaleDraft", "NotAllowed", "AlreadyFrozen", "DraftExists", "StudyExists",
             "SourceChanged", "RunDeleted", "ParameterChanged")  # fmt: skip
@@ -81,31 +81,8 @@ def test_each_is_read_by_its_own_pattern(monkeypatch: pytest.MonkeyPatch, listed
         assert patterns.read(listed, filled, lambda _name, value: value) == f"「{filled}」"
 
 
-def _filled(node: ast.expr) -> str:
-    """A message with a value in each hole, quoted where ``repr`` quotes."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    parts = node.values if isinstance(node, ast.JoinedStr) else []
-    return "".join(
-        str(part.value) if isinstance(part, ast.Constant) else repr("value") if part.conversion == ord("r") else "value"
-        for part in parts
-        if isinstance(part, ast.Constant | ast.FormattedValue)
-    )
-
-
-def literal_refusals() -> Iterator[str]:
-    """Messages of the refusals that actions raise with their words in place."""
-    for path in ACTIONS:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            call = node.exc if isinstance(node, ast.Raise) else None
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in REFUSING and call.args:
-                text = _filled(call.args[0])
-                if ": " in text:
-                    yield text
-
-
 def test_every_refusal_of_an_action_has_a_pattern(chinese: None) -> None:
-    texts = set(literal_refusals())
+    texts = set(literal_refusals(ACTIONS, REFUSING, ": "))
     assert len(texts) > 60
     assert sorted(text for text in texts if told(text) == text) == []
 
